@@ -1,0 +1,307 @@
+package wire
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+)
+
+// CursorReadOnly is the flag of an EXECUTE that asks for a cursor.
+const CursorReadOnly byte = 0x01
+
+const paramCountAvailable byte = 0x08
+
+// LastStatementID stands in an EXECUTE for the statement the connection prepared last (MariaDB).
+const LastStatementID uint32 = 0xFFFFFFFF
+
+// An Execute is a COM_STMT_EXECUTE command, cut into its parts. Slices alias the packet.
+type Execute struct {
+	ID         uint32
+	Flags      byte
+	Nulls      []byte // NULL bitmap, ⌈n/8⌉ bytes
+	Types      []byte // two bytes a parameter: type and flags; nil when the packet has none and earlier ones apply
+	Values     []byte // values of the parameters that are neither NULL nor sent as long data
+	Attributes int    // query attributes that stand behind the statement's own parameters, in all three
+}
+
+// ParseExecute reads an EXECUTE payload, command byte included, of a statement with n parameters.
+func ParseExecute(payload []byte, n int, caps Capabilities) (Execute, error) {
+	var e Execute
+	c := NewCursor(payload)
+	c.Skip(1)
+	e.ID = c.Uint32()
+	e.Flags = c.Byte()
+	c.Skip(4)
+	if !c.OK() {
+		return e, fmt.Errorf("execute: %w", errShort)
+	}
+	count := n
+	if caps.Has(QueryAttributes) && (n > 0 || e.Flags&paramCountAvailable != 0) && c.Len() > 0 {
+		all := c.Lenenc()
+		if all < uint64(n) || all > math.MaxUint16 {
+			return e, fmt.Errorf("execute: %d parameters, prepared with %d", all, n)
+		}
+		count = int(all)
+		e.Attributes = count - n
+	}
+	if count == 0 || c.Len() == 0 && n == 0 {
+		return e, nil // a byte 0 may follow
+	}
+	e.Nulls = c.Bytes((count + 7) / 8)
+	if bound := c.Byte(); bound == 1 {
+		e.Types = readTypes(&c, count, caps)
+	}
+	if !c.OK() {
+		return e, fmt.Errorf("execute: %w", errShort)
+	}
+	e.Values = c.Rest()
+	return e, nil
+}
+
+// readTypes reads the types of count parameters; with query attributes each is followed by a name, which is left out.
+func readTypes(c *Cursor, count int, caps Capabilities) []byte {
+	if !caps.Has(QueryAttributes) {
+		return c.Bytes(2 * count)
+	}
+	types := make([]byte, 0, 2*min(count, c.Len()))
+	for range count {
+		types = append(types, c.Byte(), c.Byte())
+		c.LenencBytes()
+	}
+	return types
+}
+
+// AppendExecute appends the payload of an EXECUTE that carries its own types, so that it can be decoded by itself.
+func AppendExecute(dst []byte, id uint32, flags byte, nulls, types, values []byte) []byte {
+	dst = append(dst, ComStmtExecute)
+	dst = binary.LittleEndian.AppendUint32(dst, id)
+	dst = append(dst, flags, 1, 0, 0, 0)
+	if len(types) == 0 {
+		return dst
+	}
+	dst = append(append(dst, nulls...), 1)
+	return append(append(dst, types...), values...)
+}
+
+// QueryText returns the SQL of a COM_QUERY payload, command byte included, and the query attributes that may stand in
+// front of it.
+func QueryText(payload []byte, caps Capabilities) (text, attributes []byte, err error) {
+	if !caps.Has(QueryAttributes) {
+		return payload[1:], nil, nil
+	}
+	c := NewCursor(payload)
+	c.Skip(1)
+	start := c.off
+	count := c.Lenenc()
+	c.Lenenc()
+	if count > math.MaxUint16 {
+		return nil, nil, fmt.Errorf("query with %d attributes", count)
+	}
+	if count > 0 {
+		nulls := c.Bytes((int(count) + 7) / 8)
+		c.Skip(1)
+		types := readTypes(&c, int(count), caps)
+		if !c.OK() {
+			return nil, nil, fmt.Errorf("query attributes: %w", errShort)
+		}
+		for i := range int(count) {
+			if nulls[i/8]&(1<<(i%8)) == 0 {
+				readValue(&c, types[2*i])
+			}
+		}
+	}
+	if !c.OK() {
+		return nil, nil, fmt.Errorf("query attributes: %w", errShort)
+	}
+	if count > 0 {
+		attributes = payload[start:c.off]
+	}
+	return c.Rest(), attributes, nil
+}
+
+// Types of binary values, as the protocol manual numbers them.
+const (
+	typeDecimal    = 0x00
+	typeTiny       = 0x01
+	typeShort      = 0x02
+	typeLong       = 0x03
+	typeFloat      = 0x04
+	typeDouble     = 0x05
+	typeNull       = 0x06
+	typeTimestamp  = 0x07
+	typeLongLong   = 0x08
+	typeInt24      = 0x09
+	typeDate       = 0x0A
+	typeTime       = 0x0B
+	typeDateTime   = 0x0C
+	typeYear       = 0x0D
+	typeNewDecimal = 0xF6
+
+	unsignedFlag = 0x80
+)
+
+func fixedSize(kind byte) int {
+	switch kind {
+	case typeTiny:
+		return 1
+	case typeShort, typeYear:
+		return 2
+	case typeLong, typeInt24, typeFloat:
+		return 4
+	case typeLongLong, typeDouble:
+		return 8
+	}
+	return 0
+}
+
+func readValue(c *Cursor, kind byte) []byte {
+	switch kind {
+	case typeNull:
+		return nil
+	case typeTimestamp, typeDate, typeDateTime, typeTime:
+		return c.Bytes(int(c.Byte()))
+	}
+	if n := fixedSize(kind); n > 0 {
+		return c.Bytes(n)
+	}
+	return c.LenencBytes()
+}
+
+// A Param is one parameter of an execute.
+type Param struct {
+	Type     byte
+	Unsigned bool
+	Null     bool
+	Raw      []byte // the value's bytes, length prefix excluded
+}
+
+// DecodeParams cuts an execute's values into parameters. Parameters sent as long data have a type but no value here;
+// name their indexes in long.
+func DecodeParams(nulls, types, values []byte, long map[int]bool) ([]Param, error) {
+	n := len(types) / 2
+	if len(nulls) < (n+7)/8 {
+		return nil, errors.New("NULL bitmap shorter than the parameters it is for")
+	}
+	params := make([]Param, n)
+	c := NewCursor(values)
+	for i := range params {
+		p := &params[i]
+		p.Type, p.Unsigned = types[2*i], types[2*i+1]&unsignedFlag != 0
+		p.Null = nulls[i/8]&(1<<(i%8)) != 0 || p.Type == typeNull
+		if p.Null || long[i] {
+			continue
+		}
+		p.Raw = readValue(&c, p.Type)
+		if !c.OK() {
+			return nil, fmt.Errorf("parameter %d of type %02X: %w", i+1, p.Type, errShort)
+		}
+	}
+	return params, nil
+}
+
+// AppendText appends the parameter as it would stand in SQL text: for people to read, not for a server.
+func (p Param) AppendText(dst []byte) []byte {
+	if p.Null {
+		return append(dst, "NULL"...)
+	}
+	c := NewCursor(p.Raw)
+	switch p.Type {
+	case typeTiny, typeShort, typeYear, typeLong, typeInt24, typeLongLong:
+		return p.appendInteger(dst)
+	case typeFloat:
+		return strconv.AppendFloat(dst, float64(math.Float32frombits(c.Uint32())), 'g', -1, 32)
+	case typeDouble:
+		if len(p.Raw) == 8 {
+			return strconv.AppendFloat(dst, math.Float64frombits(binary.LittleEndian.Uint64(p.Raw)), 'g', -1, 64)
+		}
+	case typeDecimal, typeNewDecimal:
+		return append(dst, p.Raw...)
+	case typeDate, typeDateTime, typeTimestamp:
+		return appendDateTime(dst, &c, p.Type == typeDate)
+	case typeTime:
+		return appendTime(dst, &c)
+	}
+	return AppendQuoted(dst, p.Raw)
+}
+
+func (p Param) appendInteger(dst []byte) []byte {
+	var v uint64
+	for i, b := range p.Raw {
+		v |= uint64(b) << (8 * i)
+	}
+	if p.Unsigned {
+		return strconv.AppendUint(dst, v, 10)
+	}
+	shift := 64 - 8*min(len(p.Raw), 8)
+	return strconv.AppendInt(dst, int64(v<<shift)>>shift, 10)
+}
+
+func appendDateTime(dst []byte, c *Cursor, dateOnly bool) []byte {
+	var year uint16
+	var f [5]byte
+	var micros uint32
+	if c.Len() >= 4 {
+		year, f[0], f[1] = c.Uint16(), c.Byte(), c.Byte()
+	}
+	if c.Len() >= 3 {
+		f[2], f[3], f[4] = c.Byte(), c.Byte(), c.Byte()
+		dateOnly = false
+	}
+	if c.Len() >= 4 {
+		micros = c.Uint32()
+	}
+	dst = fmt.Appendf(dst, "'%04d-%02d-%02d", year, f[0], f[1])
+	if !dateOnly {
+		dst = fmt.Appendf(dst, " %02d:%02d:%02d", f[2], f[3], f[4])
+	}
+	if micros != 0 {
+		dst = fmt.Appendf(dst, ".%06d", micros)
+	}
+	return append(dst, '\'')
+}
+
+func appendTime(dst []byte, c *Cursor) []byte {
+	sign := ""
+	var days, micros uint32
+	var h, m, s byte
+	if c.Len() >= 8 {
+		if c.Byte() != 0 {
+			sign = "-"
+		}
+		days, h, m, s = c.Uint32(), c.Byte(), c.Byte(), c.Byte()
+	}
+	if c.Len() >= 4 {
+		micros = c.Uint32()
+	}
+	dst = fmt.Appendf(dst, "'%s%02d:%02d:%02d", sign, uint64(days)*24+uint64(h), m, s)
+	if micros != 0 {
+		dst = fmt.Appendf(dst, ".%06d", micros)
+	}
+	return append(dst, '\'')
+}
+
+// AppendQuoted appends b as a single-quoted SQL string: on one line, bytes that are not printable escaped.
+func AppendQuoted(dst, b []byte) []byte {
+	dst = append(dst, '\'')
+	for _, ch := range b {
+		switch {
+		case ch == '\'' || ch == '\\':
+			dst = append(dst, '\\', ch)
+		case ch == '\n':
+			dst = append(dst, '\\', 'n')
+		case ch == '\r':
+			dst = append(dst, '\\', 'r')
+		case ch == '\t':
+			dst = append(dst, '\\', 't')
+		case ch == 0:
+			dst = append(dst, '\\', '0')
+		case ch < 0x20 || ch == 0x7F:
+			dst = fmt.Appendf(dst, "\\x%02x", ch)
+		default:
+			dst = append(dst, ch)
+		}
+	}
+	return append(dst, '\'')
+}
