@@ -95,6 +95,8 @@ const (
 	Cursor                        // an execute that asked for a cursor
 	Infile                        // the server asked for a file, which is not in the record
 	Copy                          // one of a replay's extra copies: it has no counterpart in the capture
+	Unparsed                      // the reply was not understood: outcome and times of the reply are absent
+	Masked                        // Text bore a password and is its digest text instead; replay skips the statement
 )
 
 // Has reports whether every flag of want is set.
