@@ -121,6 +121,20 @@ func QueryText(payload []byte, caps Capabilities) (text, attributes []byte, err 
 	return c.Rest(), attributes, nil
 }
 
+// AppendQuery appends the payload of a COM_QUERY. attributes are as QueryText gives them, nil for none, and are left
+// out where caps have no place for them.
+func AppendQuery(dst, text, attributes []byte, caps Capabilities) []byte {
+	dst = append(dst, ComQuery)
+	switch {
+	case !caps.Has(QueryAttributes):
+	case attributes == nil:
+		dst = append(dst, 0, 1) // no attributes, in one set
+	default:
+		dst = append(dst, attributes...)
+	}
+	return append(dst, text...)
+}
+
 // Types of binary values, as the protocol manual numbers them.
 const (
 	typeDecimal    = 0x00

@@ -80,7 +80,9 @@ type Reply struct {
 	cursor  bool   // a cursor was asked for
 	begun   bool   // a byte of the reply proper came
 	ending  bool   // the packet at hand is neither row nor definition, though its place is theirs
+	asked   bool   // the server asked for a file at some point of this reply
 	kept    []byte // a packet that came in pieces
+	message []byte // of the ERR
 }
 
 // Begin prepares for the reply to a command sent under caps. cursor says that an execute asked for a cursor.
@@ -89,8 +91,8 @@ func (r *Reply) Begin(command byte, caps Capabilities, cursor bool) {
 	r.Prepared = Prepared{}
 	r.command, r.caps, r.cursor = command, caps, cursor
 	r.state, r.count, r.columns = replyFirst, 0, 0
-	r.infile, r.begun = false, false
-	r.kept = r.kept[:0]
+	r.infile, r.begun, r.asked = false, false, false
+	r.kept, r.message = r.kept[:0], r.message[:0]
 	if command == ComStmtFetch {
 		r.state = replyRows
 	}
@@ -105,6 +107,21 @@ func (r *Reply) WantsFile() bool { return r.infile }
 
 // FileSent tells that the client's empty packet has passed.
 func (r *Reply) FileSent() { r.infile = false }
+
+// AskedFile reports whether the server asked for a file at some point of this reply.
+func (r *Reply) AskedFile() bool { return r.asked }
+
+// Err is the ERR that came in this reply, nil if none did. Its message may hold literals of the statement.
+func (r *Reply) Err() *Error {
+	if r.Outcome.Errno == 0 {
+		return nil
+	}
+	e := &Error{Errno: r.Outcome.Errno, Message: string(r.message)}
+	if r.Outcome.SQLState[0] != 0 {
+		e.SQLState = string(r.Outcome.SQLState[:])
+	}
+	return e
+}
 
 // Begun reports whether a byte of the reply proper (not of a progress report) has been seen.
 func (r *Reply) Begun() bool { return r.begun }
@@ -262,7 +279,9 @@ func (r *Reply) error(payload []byte) error {
 	r.Outcome.Results++
 	if len(payload) >= 9 && payload[3] == '#' {
 		copy(r.Outcome.SQLState[:], payload[4:9])
+		payload = payload[6:]
 	}
+	r.message = append(r.message[:0], payload[3:]...)
 	r.state = replyDone
 	return nil
 }
@@ -286,7 +305,7 @@ func (r *Reply) first(payload []byte) error {
 		if !r.caps.Has(LocalFiles) {
 			return errors.New("a file request that was not negotiated")
 		}
-		r.infile = true
+		r.infile, r.asked = true, true
 		return nil
 	case 0xFE:
 		// COM_SET_OPTION, COM_DEBUG and COM_SHUTDOWN answer with what elsewhere ends rows.
