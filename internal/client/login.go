@@ -160,6 +160,9 @@ func (l *Login) wantTLS() (bool, error) {
 func (l *Login) response() wire.HandshakeResponse {
 	c := l.config
 	want := always | c.Capabilities
+	if !l.Greeting.Capabilities.Has(wire.LongPassword) {
+		want &^= wire.LongPassword // to set it would forgo what MariaDB has of its own
+	}
 	if c.Schema != "" {
 		want |= wire.ConnectWithDB
 	}

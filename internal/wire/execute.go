@@ -23,7 +23,7 @@ type Execute struct {
 	Nulls      []byte // NULL bitmap, ⌈n/8⌉ bytes
 	Types      []byte // two bytes a parameter: type and flags; nil when the packet has none and earlier ones apply
 	Values     []byte // values of the parameters that are neither NULL nor sent as long data
-	Attributes int    // query attributes that stand behind the statement's own parameters, in all three
+	Attributes int    // query attributes that stood behind the statement's own parameters; they are left out
 }
 
 // ParseExecute reads an EXECUTE payload, command byte included, of a statement with n parameters.
@@ -57,7 +57,21 @@ func ParseExecute(payload []byte, n int, caps Capabilities) (Execute, error) {
 		return e, fmt.Errorf("execute: %w", errShort)
 	}
 	e.Values = c.Rest()
+	if e.Attributes > 0 && len(e.Types) > 0 {
+		e.dropAttributes(n)
+	}
 	return e, nil
+}
+
+// dropAttributes leaves the statement's own n parameters, which stand first.
+func (e *Execute) dropAttributes(n int) {
+	c := NewCursor(e.Values)
+	for i := range n {
+		if e.Nulls[i/8]&(1<<(i%8)) == 0 {
+			readValue(&c, e.Types[2*i])
+		}
+	}
+	e.Nulls, e.Types, e.Values = e.Nulls[:(n+7)/8], e.Types[:2*n], e.Values[:c.off]
 }
 
 // readTypes reads the types of count parameters; with query attributes each is followed by a name, which is left out.
