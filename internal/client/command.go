@@ -12,6 +12,7 @@ const executeFlags = 5
 // INFILE) is answered by an empty one, so Sending may become true again after Feed. A Command is used over and over
 // and allocates nothing once its buffers have grown.
 type Command struct {
+	Code  byte // COM_QUERY, …
 	Reply wire.Reply
 
 	split   wire.Splitter
@@ -25,10 +26,11 @@ type Command struct {
 // change until it is sent.
 func (c *Command) Begin(payload []byte, caps wire.Capabilities) {
 	cursor := payload[0] == wire.ComStmtExecute && len(payload) > executeFlags && payload[executeFlags]&wire.CursorReadOnly != 0
-	c.Reply.Begin(payload[0], caps, cursor)
+	c.Code = payload[0]
+	c.Reply.Begin(c.Code, caps, cursor)
 	c.split = wire.Splitter{}
 	c.payload, c.sending, c.seq = payload, true, 0
-	c.answers = wire.HasReply(payload[0])
+	c.answers = wire.HasReply(c.Code)
 }
 
 // Sending reports whether there is something to send.

@@ -52,39 +52,47 @@ func (c *Conn) LocalAddr() net.Addr { return c.conn.LocalAddr() }
 func (c *Conn) SetDeadline(t time.Time) error { return c.conn.SetDeadline(t) }
 
 // Do sends one command (its payload, command byte included, of any length) and skims its whole reply. The reply is
-// valid until the next Do. An ERR from the server is in the reply's Outcome; an error means that the connection is
+// valid until the next command. An ERR from the server is in the reply's Outcome; an error means that the connection is
 // lost, and then the reply and the times hold what had come until then. A file that the server asks for is answered
 // by an empty one: see Reply.AskedFile. In steady state Do allocates nothing.
 func (c *Conn) Do(payload []byte) (*wire.Reply, Times, error) {
-	var t Times
-	reply := &c.command.Reply
+	t, err := c.Send(payload)
+	if err == nil {
+		err = c.Finish(&t)
+	}
+	return c.Reply(), t, err
+}
+
+// Send is the first half of Do, for those who want to know Sent before the reply is there.
+func (c *Conn) Send(payload []byte) (t Times, err error) {
 	if len(payload) == 0 {
-		return reply, t, errors.New("a command without a byte")
+		return t, errors.New("a command without a byte")
 	}
 	c.command.Begin(payload, c.Login.Capabilities)
 	if len(c.rest) > 0 {
-		return reply, t, c.parting()
+		return t, c.parting()
 	}
-	if err := c.exchange(&t); err != nil {
-		return reply, t, c.lost(payload[0], err)
+	if err := c.send(&t); err != nil {
+		return t, c.lost(err)
 	}
-	return reply, t, nil
+	return t, nil
 }
 
-// exchange runs the command at hand.
-func (c *Conn) exchange(t *Times) error {
-	for {
-		if err := c.send(t); err != nil {
-			return err
-		}
-		if c.command.Done() {
-			return nil
-		}
+// Finish is the second half of Do: it skims the reply and completes the times.
+func (c *Conn) Finish(t *Times) error {
+	for !c.command.Done() {
 		if err := c.receive(t); err != nil {
-			return err
+			return c.lost(err)
+		}
+		if err := c.send(t); err != nil { // an empty file, if one is asked for
+			return c.lost(err)
 		}
 	}
+	return nil
 }
+
+// Reply is what has come of the reply to the command sent last.
+func (c *Conn) Reply() *wire.Reply { return &c.command.Reply }
 
 // send writes what the command has to send. Sent is the command's own last byte, not that of an empty file.
 func (c *Conn) send(t *Times) error {
@@ -142,11 +150,11 @@ func (c *Conn) receive(t *Times) error {
 
 // lost is the error of a command during which the connection was lost: why we hung up, rather than that a closed socket
 // was read.
-func (c *Conn) lost(command byte, err error) error {
+func (c *Conn) lost(err error) error {
 	if errors.Is(err, io.EOF) {
 		err = io.ErrUnexpectedEOF
 	}
-	return fmt.Errorf("%s: connection lost: %w", wire.CommandName(command), cmp.Or(context.Cause(c.ctx), err))
+	return fmt.Errorf("%s: connection lost: %w", wire.CommandName(c.command.Code), cmp.Or(context.Cause(c.ctx), err))
 }
 
 // parting is the error of a session that the server ended while nothing was asked.

@@ -18,8 +18,13 @@ import (
 // twoRows is a text result of one column and two rows under DeprecateEOF.
 func twoRows() []byte {
 	var b []byte
-	for i, payload := range [][]byte{{1}, []byte("\x03def\x00\x00\x00\x01c\x00\x0c-\x00\x01\x00\x00\x00\x08\x00\x00\x00\x00"),
-		{1, 'a'}, {1, 'b'}, {0xFE, 0, 0, 2, 0, 0, 0}} {
+	for i, payload := range [][]byte{
+		{1},
+		[]byte("\x03def\x00\x00\x00\x01c\x00\x0c-\x00\x01\x00\x00\x00\x08\x00\x00\x00\x00"),
+		{1, 'a'},
+		{1, 'b'},
+		{0xFE, 0, 0, 2, 0, 0, 0},
+	} {
 		b = append(b, packet(byte(i+1), payload)...)
 	}
 	return b
