@@ -1,0 +1,140 @@
+package session
+
+import (
+	"fmt"
+	"time"
+
+	"redrive/capture"
+	"redrive/internal/wire"
+)
+
+// maxLoginPacket bounds the login packets that are kept: attributes may take 64 KiB, tokens some more.
+const maxLoginPacket = 1 << 20
+
+// gather puts a packet's pieces together; ok is false until the last one.
+func (f *Follower) gather(p wire.Piece) (payload []byte, ok bool) {
+	if p.Head && p.Tail {
+		return p.Data, true
+	}
+	if p.Head {
+		f.packet = f.packet[:0]
+	}
+	f.packet = append(f.packet, p.Data[:min(len(p.Data), maxLoginPacket-len(f.packet))]...)
+	return f.packet, p.Tail
+}
+
+// serverLogin acts on a packet the server sends before the command phase.
+func (f *Follower) serverLogin(payload []byte, at time.Duration) {
+	if len(payload) == 0 {
+		return
+	}
+	if payload[0] == 0xFF {
+		f.end.Parting = *wire.ParseError(payload)
+		return
+	}
+	if f.stage == stageGreeting {
+		f.greet(payload, at)
+		return
+	}
+	if ok, accepted := f.acceptance(payload); accepted {
+		f.loggedIn(ok, at)
+	}
+}
+
+func (f *Follower) greet(payload []byte, at time.Duration) {
+	greeting, err := wire.ParseGreeting(payload)
+	if err != nil {
+		f.lose(at, err.Error())
+		return
+	}
+	f.greeting = greeting
+	f.stage = stageResponse
+}
+
+// acceptance tells an OK that ends the login from plugin data that happens to begin with 00.
+func (f *Follower) acceptance(payload []byte) (wire.OK, bool) {
+	if payload[0] != 0 || len(payload) < 7 {
+		return wire.OK{}, false
+	}
+	ok, err := wire.ParseOK(payload, f.caps)
+	return ok, err == nil && ok.Affected == 0
+}
+
+func (f *Follower) loggedIn(ok wire.OK, at time.Duration) {
+	f.stage = stageCommands
+	f.end.LoggedIn = true
+	f.start.At, f.start.Status = at, ok.Status
+	f.Handler.LoggedIn(&f.start)
+}
+
+// response acts on the client's answer to the greeting.
+func (f *Follower) response(payload []byte, at time.Duration) {
+	response, err := wire.ParseHandshakeResponse(payload, f.greeting.Capabilities)
+	switch {
+	case err != nil:
+		f.lose(at, err.Error())
+		return
+	case len(payload) == wire.SSLRequestLen && response.Capabilities.Has(wire.SSL):
+		f.lose(at, "the connection is encrypted (TLS)")
+		return
+	}
+	f.caps = wire.Negotiate(f.greeting.Capabilities, response.Capabilities)
+	if f.caps&(wire.Compress|wire.Zstd) != 0 {
+		f.lose(at, "the connection is compressed")
+		return
+	}
+	f.schema = append(f.schema[:0], response.Schema...)
+	f.start = capture.SessionStart{
+		User: response.User, Schema: response.Schema, Collation: uint16(response.Collation), Capabilities: f.caps,
+		ConnectionID: uint64(f.greeting.ConnectionID), ServerVersion: f.greeting.ServerVersion,
+		Attributes: response.Attributes,
+	}
+	f.stage = stageAuth
+}
+
+// changingUser reports whether a COM_CHANGE_USER is under way: until its OK or ERR both sides exchange packets of
+// authentication, which are no commands and secrets besides.
+func (f *Follower) changingUser() bool {
+	n := len(f.queue)
+	return n > 0 && f.queue[n-1].code == wire.ComChangeUser
+}
+
+// changeUserReply acts on a packet of the server while a user is being changed.
+func (f *Follower) changeUserReply(c *command, payload []byte, at time.Duration) {
+	if len(payload) == 0 {
+		return
+	}
+	if payload[0] == 0xFF {
+		e := wire.ParseError(payload)
+		c.statement.Outcome.Errno = e.Errno
+		copy(c.statement.Outcome.SQLState[:], e.SQLState)
+		c.statement.Outcome.Results = 1
+		f.finish(c, at)
+		f.settle(at)
+		return
+	}
+	ok, accepted := f.acceptance(payload)
+	if !accepted {
+		return
+	}
+	c.statement.Outcome.Status, c.statement.Outcome.HasStatus = ok.Status, true
+	c.statement.Outcome.Results = 1
+	f.schema = append(f.schema[:0], c.newSchema...)
+	f.forget()
+	f.finish(c, at)
+	f.settle(at)
+}
+
+// forget drops what a reset of the session drops.
+func (f *Follower) forget() {
+	clear(f.statements)
+	f.transactions.Reset()
+}
+
+func (f *Follower) unexpected(payload []byte, at time.Duration) {
+	if len(payload) > 0 && payload[0] == 0xFF { // a parting word: the session ends
+		f.end.Parting = *wire.ParseError(payload)
+		return
+	}
+	f.lose(at, fmt.Sprintf("the server sent %d bytes unasked", len(payload)))
+}

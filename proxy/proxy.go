@@ -1,0 +1,181 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"syscall"
+	"time"
+
+	"redrive/capture"
+)
+
+// A Proxy relays the connections of one listener to one backend. Set the fields before Serve.
+type Proxy struct {
+	Dial         func(ctx context.Context) (net.Conn, error) // opens a connection to the backend
+	Backend      string                                      // the backend's name in messages
+	Recorder     *capture.Recorder                           // nil: relay only
+	Clock        *capture.Clock                              // the recorder's; nil: one of our own
+	MaxStatement int                                         // bytes of a command that are kept; 0 means 64 MiB
+	DialTimeout  time.Duration                               // 0 means 10 s
+	DrainTimeout time.Duration                               // what open transactions get when Serve ends; 0 means 10 s
+	Logger       *slog.Logger                                // nil: silent
+
+	mu     sync.Mutex
+	conns  map[*conn]struct{}
+	lastID uint64
+	closed Totals // of connections that have ended
+	wg     sync.WaitGroup
+}
+
+// Totals count what passed through a proxy.
+type Totals struct {
+	Connections uint64 // accepted
+	Refused     uint64 // of them: the backend could not be reached
+	Rejected    uint64 // of them: the server refused the login
+	Opaque      uint64 // of them: relayed without being understood, from some point on
+	Commands    uint64 // all commands
+	Statements  uint64 // of them: those that ran SQL
+	Errors      uint64 // statements answered by an error
+	BytesIn     uint64 // from clients
+	BytesOut    uint64 // to clients
+}
+
+func (t *Totals) add(o *Totals) {
+	t.Connections += o.Connections
+	t.Refused += o.Refused
+	t.Rejected += o.Rejected
+	t.Opaque += o.Opaque
+	t.Commands += o.Commands
+	t.Statements += o.Statements
+	t.Errors += o.Errors
+	t.BytesIn += o.BytesIn
+	t.BytesOut += o.BytesOut
+}
+
+// Serve accepts connections until ctx is done, then drains: idle connections are closed, those within a transaction
+// or a command get DrainTimeout. It closes the listener, and every connection has ended when it returns.
+func (p *Proxy) Serve(ctx context.Context, listener net.Listener) error {
+	p.conns = map[*conn]struct{}{}
+	if p.Clock == nil {
+		p.Clock = capture.NewClock()
+	}
+	if p.Logger == nil {
+		p.Logger = slog.New(slog.DiscardHandler)
+	}
+	stop := context.AfterFunc(ctx, func() { listener.Close() })
+	defer stop()
+	watched := make(chan struct{})
+	watching, stopWatching := context.WithCancel(context.Background())
+	go func() {
+		defer close(watched)
+		p.watch(watching)
+	}()
+	err := p.accept(ctx, listener)
+	p.drain()
+	p.wg.Wait()
+	stopWatching()
+	<-watched
+	return err
+}
+
+// accept takes connections until the listener is closed.
+func (p *Proxy) accept(ctx context.Context, listener net.Listener) error {
+	defer listener.Close()
+	var pause time.Duration
+	for {
+		client, err := listener.Accept()
+		switch {
+		case ctx.Err() != nil:
+			if err == nil {
+				client.Close()
+			}
+			return nil
+		case temporary(err):
+			pause = min(max(5*time.Millisecond, 2*pause), 100*time.Millisecond)
+			p.Logger.Warn("cannot accept connections for now", "error", err)
+			time.Sleep(pause)
+		case err != nil:
+			return fmt.Errorf("accept on %s: %w", listener.Addr(), err)
+		default:
+			pause = 0
+			p.start(client)
+		}
+	}
+}
+
+// temporary reports whether accepting may work again later: descriptors or memory ran out, or the client was gone.
+func temporary(err error) bool {
+	for _, e := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+// start relays one client in goroutines of its own.
+func (p *Proxy) start(client net.Conn) {
+	p.mu.Lock()
+	p.lastID++
+	c := &conn{proxy: p, id: p.lastID, client: client, accepted: p.Clock.Now()}
+	c.totals.Connections = 1
+	p.conns[c] = struct{}{}
+	p.mu.Unlock()
+	p.wg.Add(1)
+	go func() {
+		defer p.wg.Done()
+		c.run()
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.conns, c)
+		p.closed.add(&c.totals)
+	}()
+}
+
+// each calls f for every connection that is open at the moment.
+func (p *Proxy) each(f func(*conn)) (open int) {
+	p.mu.Lock()
+	conns := make([]*conn, 0, len(p.conns))
+	for c := range p.conns {
+		conns = append(conns, c)
+	}
+	p.mu.Unlock()
+	for _, c := range conns {
+		f(c)
+	}
+	return len(conns)
+}
+
+// Totals are the counts so far. It may be called at any time.
+func (p *Proxy) Totals() Totals {
+	p.mu.Lock()
+	total := p.closed
+	p.mu.Unlock()
+	p.each(func(c *conn) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		total.add(&c.totals)
+	})
+	return total
+}
+
+// drain closes the connections as they fall idle, and all that are left after DrainTimeout.
+func (p *Proxy) drain() {
+	limit := p.DrainTimeout
+	if limit == 0 {
+		limit = 10 * time.Second
+	}
+	deadline := time.Now().Add(limit)
+	for {
+		late := time.Now().After(deadline)
+		open := p.each(func(c *conn) { c.drain(late) })
+		if open == 0 {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}

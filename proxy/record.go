@@ -1,0 +1,126 @@
+package proxy
+
+import (
+	"bytes"
+
+	"redrive/capture"
+	"redrive/internal/sqltext"
+)
+
+// A conn hears what its follower understands, and records it. Its methods are called with mu held.
+
+func (c *conn) LoggedIn(start *capture.SessionStart) {
+	c.loggedIn = true
+	if c.proxy.Recorder == nil {
+		return
+	}
+	start.Session, start.Accepted, start.Client = c.id, c.accepted, c.client.RemoteAddr().String()
+	c.proxy.Recorder.SessionStart(start)
+}
+
+func (c *conn) Done(s *capture.Statement) {
+	c.totals.Commands++
+	if s.RunsSQL() {
+		c.totals.Statements++
+		if s.Outcome.Errno != 0 {
+			c.totals.Errors++
+		}
+	}
+	if c.proxy.Recorder == nil {
+		return
+	}
+	s.Session = c.id
+	mask(s)
+	c.proxy.Recorder.Statement(s)
+}
+
+// begin records that a command is open.
+func (c *conn) begin(s *capture.Statement) {
+	s.Session = c.id
+	s.Flags |= capture.Begun
+	open := *s
+	mask(&open)
+	c.proxy.Recorder.Begin(&open)
+}
+
+func (c *conn) Lost(reason string, clientOffset, serverOffset uint64) {
+	c.lost = reason
+	c.totals.Opaque++
+	c.proxy.Logger.Warn("connection no longer followed; it is relayed all the same", "session", c.id,
+		"reason", reason, "client_offset", clientOffset, "server_offset", serverOffset)
+}
+
+// finish records the end of the connection.
+func (c *conn) finish() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.look()
+	at := c.proxy.Clock.Now()
+	end := c.follower.Close(at)
+	if !end.LoggedIn && end.Parting.Errno != 0 {
+		c.totals.Rejected++
+	}
+	record := capture.SessionEnd{At: at, Errno: end.Parting.Errno, Commands: end.Commands, Reason: c.closer}
+	switch {
+	case c.lost != "":
+		record.Reason, record.Detail = capture.EndOpaque, c.lost
+	case c.stopped:
+		record.Reason = capture.EndStopped
+	case end.Quit:
+		record.Reason = capture.EndQuit
+	case !end.LoggedIn && end.Parting.Errno != 0:
+		record.Reason = capture.EndRejected
+	}
+	if c.ended != nil && record.Detail == "" && !end.Quit && !c.stopped {
+		record.Detail = c.ended.Error()
+	}
+	c.record(&record)
+}
+
+func (c *conn) record(end *capture.SessionEnd) {
+	if c.proxy.Recorder == nil {
+		return
+	}
+	end.Session = c.id
+	if end.At == 0 {
+		end.At = c.proxy.Clock.Now()
+	}
+	c.proxy.Recorder.SessionEnd(end)
+}
+
+// mask takes the literals out of a statement that may bear a password. It must not touch the bytes of s.Text, which
+// are the follower's.
+func mask(s *capture.Statement) {
+	if !mayBearPassword(s.Text) {
+		return
+	}
+	s.Text = sqltext.Normalize(nil, s.Text)
+	s.Params = capture.Params{}
+	s.Attributes = nil
+	s.Flags |= capture.Masked
+}
+
+// mayBearPassword is quick for what applications send all day, and errs on the side of caution for the rest: a
+// statement that is neither a plain SELECT, INSERT, UPDATE, DELETE or the like, and names a password.
+func mayBearPassword(text []byte) bool {
+	if len(text) < 12 {
+		return false
+	}
+	switch text[0] {
+	case 'S', 's':
+		if text[1]|0x20 == 'e' && text[2]|0x20 == 'l' && bytes.IndexByte(text, ';') < 0 {
+			return false
+		}
+	case 'I', 'i', 'U', 'u', 'D', 'd', 'R', 'r', 'B', 'b':
+		if bytes.IndexByte(text, ';') < 0 {
+			return false
+		}
+	}
+	lower := bytes.ToLower(text)
+	for _, word := range [][]byte{[]byte("password"), []byte("identified"), []byte("encrypted by")} {
+		if bytes.Contains(lower, word) {
+			return true
+		}
+	}
+	return false
+}
