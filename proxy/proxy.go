@@ -18,7 +18,7 @@ type Proxy struct {
 	Dial         func(ctx context.Context) (net.Conn, error) // opens a connection to the backend
 	Backend      string                                      // the backend's name in messages
 	Recorder     *capture.Recorder                           // nil: relay only
-	Clock        *capture.Clock                              // the recorder's; nil: one of our own
+	Clock        capture.Clock                               // the one the times count on; zero: one of our own
 	MaxStatement int                                         // bytes of a command that are kept; 0 means 64 MiB
 	DialTimeout  time.Duration                               // 0 means 10 s
 	DrainTimeout time.Duration                               // what open transactions get when Serve ends; 0 means 10 s
@@ -60,7 +60,7 @@ func (t *Totals) add(o *Totals) {
 // or a command get DrainTimeout. It closes the listener, and every connection has ended when it returns.
 func (p *Proxy) Serve(ctx context.Context, listener net.Listener) error {
 	p.conns = map[*conn]struct{}{}
-	if p.Clock == nil {
+	if p.Clock == (capture.Clock{}) {
 		p.Clock = capture.NewClock()
 	}
 	if p.Logger == nil {

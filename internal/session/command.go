@@ -66,6 +66,10 @@ func (f *Follower) commandPiece(p wire.Piece, at, sent time.Duration) {
 		f.incoming = f.newCommand()
 	}
 	c := f.incoming
+	if c == nil {
+		f.lose(at, "a packet of the authentication goes on behind its end")
+		return
+	}
 	c.length += uint64(len(p.Data))
 	room := f.maxStatement() - len(c.payload)
 	if len(p.Data) > room && c.hash == nil {

@@ -531,6 +531,22 @@ func TestTimes(t *testing.T) {
 	}
 }
 
+// The server accepted a login while the client was still within a packet of it.
+func TestPacketAcrossTheEndOfTheLogin(t *testing.T) {
+	l := &listener{}
+	f := session.Follower{Handler: l}
+	chunks := login(baseCaps)
+	f.FromServer(chunks[0].data, 1)
+	f.FromClient(chunks[1].data, 1, 1)
+	half := client(3, []byte("more-auth-data")...).data
+	f.FromClient(half[:8], 2, 2)
+	f.FromServer(chunks[2].data, 3)
+	f.FromClient(half[8:], 4, 4)
+	if want := "a packet of the authentication goes on behind its end"; l.lost != want {
+		t.Errorf("lost %q, want %q", l.lost, want)
+	}
+}
+
 // Streams with bytes changed must never panic, and what was understood before stays reported.
 func FuzzFollower(f *testing.F) {
 	caps := baseCaps | wire.DeprecateEOF | wire.CacheMetadata
