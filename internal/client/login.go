@@ -38,6 +38,7 @@ type Login struct {
 	Greeting     wire.Greeting     // once it came
 	Capabilities wire.Capabilities // negotiated
 	Status       uint16            // flags of the OK
+	Collation    byte              // the one asked for
 
 	config  *Config
 	local   bool // a Unix socket
@@ -172,10 +173,11 @@ func (l *Login) response() wire.HandshakeResponse {
 	if l.tls {
 		want |= wire.SSL
 	}
+	l.Collation = cmp.Or(c.Collation, utf8mb4GeneralCI)
 	return wire.HandshakeResponse{
 		Capabilities: wire.Negotiate(l.Greeting.Capabilities, want&^(wire.Compress|wire.Zstd)),
 		MaxPacket:    maxPacket,
-		Collation:    cmp.Or(c.Collation, utf8mb4GeneralCI),
+		Collation:    l.Collation,
 		User:         c.User,
 		Schema:       c.Schema,
 		Attributes:   c.Attributes,
