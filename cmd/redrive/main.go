@@ -85,6 +85,7 @@ func newRoot(s streams) *cobra.Command {
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return usagef("%w; see %s --help", err, c.CommandPath())
 	})
+	root.AddCommand(newAnalyze(s))
 	root.AddCommand(newProxy(s))
 	root.AddCommand(newVersion(s))
 	return root
