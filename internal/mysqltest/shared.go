@@ -32,10 +32,14 @@ func Shared(t testing.TB) *Server {
 }
 
 // Main runs a test binary's tests, then stops the shared server, and exits.
-func Main(m *testing.M) {
-	status := m.Run()
-	if shared.server != nil {
-		shared.server.Stop()
-	}
-	os.Exit(status)
+func Main(m *testing.M) { os.Exit(Run(m)) }
+
+// Run is Main for those who have more to clear away: it returns the exit status.
+func Run(m *testing.M) int {
+	defer func() {
+		if shared.server != nil {
+			shared.server.Stop()
+		}
+	}()
+	return m.Run()
 }

@@ -1,0 +1,216 @@
+package e2e_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"redrive/capture"
+	"redrive/internal/mysqltest"
+)
+
+// binary is redrive, built with the race detector, for the life of the test process.
+var binary string
+
+func TestMain(m *testing.M) { os.Exit(testMain(m)) }
+
+func testMain(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "redrive-e2e-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	binary = filepath.Join(dir, "redrive")
+	if out, err := exec.Command("go", "build", "-race", "-o", binary, "redrive/cmd/redrive").CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "build redrive: %v\n%s", err, out)
+		return 1
+	}
+	return mysqltest.Run(m)
+}
+
+// A result is what a command printed and its exit status.
+type result struct {
+	stdout, stderr string
+	status         int
+}
+
+// redrive runs the binary. The administrator's password is in the environment, as a user would have it.
+func redrive(t *testing.T, args ...string) result {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	cmd := exec.Command(binary, args...)
+	cmd.Env = append(os.Environ(), "MYSQL_PWD="+mysqltest.Password)
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return result{stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()}
+}
+
+// mustRedrive is redrive for commands that must end well; it returns what they printed to stdout.
+func mustRedrive(t *testing.T, args ...string) string {
+	t.Helper()
+	r := redrive(t, args...)
+	if r.status != 0 {
+		t.Fatalf("redrive %s: exit status %d\n%s%s", strings.Join(args, " "), r.status, r.stdout, r.stderr)
+	}
+	return r.stdout
+}
+
+// A proxyProcess is a running `redrive proxy`.
+type proxyProcess struct {
+	addr    string
+	process *mysqltest.Process
+	stderr  *bytes.Buffer
+	read    chan struct{} // closed when stderr has ended
+}
+
+// startProxy starts a proxy on a free port and waits until it listens.
+func startProxy(t *testing.T, args ...string) *proxyProcess {
+	t.Helper()
+	cmd := exec.Command(binary, append([]string{"proxy", "--listen", "127.0.0.1:0"}, args...)...)
+	cmd.Env = append(os.Environ(), "MYSQL_PWD="+mysqltest.Password)
+	pipe, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stderr = write
+	p := &proxyProcess{stderr: &bytes.Buffer{}, read: make(chan struct{})}
+	p.process, err = mysqltest.Spawn(cmd)
+	write.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.process.Kill)
+	lines := bufio.NewReader(pipe)
+	line, err := lines.ReadString('\n')
+	_, rest, found := strings.Cut(line, "listening on ")
+	if err != nil || !found {
+		more, _ := io.ReadAll(lines)
+		t.Fatalf("redrive proxy %s: %s%s", strings.Join(args, " "), line, more)
+	}
+	p.addr, _, _ = strings.Cut(rest, ",")
+	go func() {
+		defer close(p.read)
+		defer pipe.Close()
+		io.Copy(p.stderr, lines)
+	}()
+	return p
+}
+
+// stop ends the proxy by SIGTERM, which must end well, and returns what it printed.
+func (p *proxyProcess) stop(t *testing.T) string {
+	t.Helper()
+	p.process.Signal(syscall.SIGTERM)
+	err := p.process.Wait()
+	<-p.read
+	if err != nil {
+		t.Fatalf("redrive proxy: %v\n%s", err, p.stderr)
+	}
+	return p.stderr.String()
+}
+
+// record runs f with the address of a proxy in front of the server, which records into a new file. It returns the
+// file's name.
+func record(t *testing.T, server *mysqltest.Server, f func(addr string)) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "capture.rdt")
+	p := startProxy(t, "--backend", server.Addr, "--out", file, "--probe-user", mysqltest.User)
+	f(p.addr)
+	p.stop(t)
+	return file
+}
+
+// sysbench runs the real sysbench, which must end well.
+func sysbench(t *testing.T, addr, schema string, args ...string) mysqltest.Report {
+	t.Helper()
+	report, err := mysqltest.Sysbench(t.Context(), append(mysqltest.SysbenchArgs(addr, schema), args...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return report
+}
+
+// records reads a whole capture.
+func records(t *testing.T, file string) []capture.Record {
+	t.Helper()
+	f, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var all []capture.Record
+	r := capture.NewReader(f, file)
+	for r.Next() {
+		all = append(all, *r.Record().Clone())
+	}
+	if err := r.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// statements are a capture's statements that ran SQL.
+func statements(t *testing.T, file string) []capture.Statement {
+	t.Helper()
+	var all []capture.Statement
+	for _, rec := range records(t, file) {
+		if rec.Kind == capture.KindStatement && rec.Statement.RunsSQL() {
+			all = append(all, rec.Statement)
+		}
+	}
+	return all
+}
+
+// sessions counts a capture's logins.
+func sessions(t *testing.T, file string) int {
+	t.Helper()
+	n := 0
+	for _, rec := range records(t, file) {
+		if rec.Kind == capture.KindSessionStart {
+			n++
+		}
+	}
+	return n
+}
+
+// target is the flags that make a command connect to the server.
+func target(server *mysqltest.Server, more ...string) []string {
+	host, port, _ := net.SplitHostPort(server.Addr)
+	return append([]string{"--host", host, "--port", port, "--user", mysqltest.User}, more...)
+}
+
+// unmarshal reads JSON that a command printed.
+func unmarshal(t *testing.T, text string, into any) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(text), into); err != nil {
+		t.Fatalf("%v in\n%s", err, text)
+	}
+}
+
+// eventually waits until ok, for as long as the test may run.
+func eventually(ctx context.Context, t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for !ok() {
+		select {
+		case <-ctx.Done():
+			t.Fatalf("gave up waiting: %s", what)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
