@@ -50,7 +50,7 @@ type streams struct {
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second Ctrl-C kills
-	os.Exit(run(ctx, os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr}))
+	os.Exit(run(ctx, hideSecrets(os.Args[1:]), streams{os.Stdin, os.Stdout, os.Stderr}))
 }
 
 // run runs the command line args (without the program's name) and returns the exit status.
@@ -87,6 +87,7 @@ func newRoot(s streams) *cobra.Command {
 	})
 	root.AddCommand(newAnalyze(s))
 	root.AddCommand(newProxy(s))
+	root.AddCommand(newSynth(s))
 	root.AddCommand(newVersion(s))
 	return root
 }
