@@ -71,9 +71,14 @@ func (t *Target) matches(captured, target endpoint, captureHost string) bool {
 	}
 	here := captureHost == "" || t.Host == "" || captureHost == t.Host
 	if captured.loopback() && !here {
-		return captureHost == t.Server.Hostname && t.samePlace(captured, target)
+		return t.isMachine(captureHost, target) && (captured.port != "" && captured.port == t.Server.Port || t.samePlace(captured, target))
 	}
 	return t.isLocal(captured) && t.isLocal(target) && t.samePlace(captured, target)
+}
+
+// isMachine reports whether the target runs on the machine of this name, as far as its own word and address tell.
+func (t *Target) isMachine(name string, target endpoint) bool {
+	return name == t.Server.Hostname || name == target.host
 }
 
 // isLocal reports whether an address leads to this machine.

@@ -1,0 +1,112 @@
+package replay
+
+import (
+	"time"
+)
+
+// ResultVersion is the version of Result's JSON form. It grows when a field changes its meaning or goes.
+const ResultVersion = 1
+
+// A Result is what became of a replay. Durations are nanoseconds in JSON.
+type Result struct {
+	Version     int      `json:"version"`
+	Speed       string   `json:"speed"`
+	Scale       int      `json:"scale"`
+	Interrupted bool     `json:"interrupted"`
+	Broken      []string `json:"broken,omitempty"` // where files end too early
+	Shed        uint64   `json:"shed"`             // statements that the captures say they left out
+
+	Sessions   Sessions  `json:"sessions"`
+	Statements Account   `json:"statements"` // of the captured sessions: commands that run SQL
+	Commands   Account   `json:"commands"`   // of the captured sessions: all others
+	Copies     CopyParts `json:"copies"`
+
+	Compared    uint64        `json:"compared"` // commands whose outcome was compared with the captured one
+	Errors      ErrorCounts   `json:"errors"`
+	Rows        uint64        `json:"row_differences"`
+	Affected    uint64        `json:"affected_differences"`
+	Differences []Difference  `json:"differences,omitempty"` // the first few of each kind
+	Captured    time.Duration `json:"captured_ns"`           // from the capture's first event to its last
+	Expected    time.Duration `json:"expected_ns"`           // that, at the speed of the replay
+	Wall        time.Duration `json:"wall_ns"`               // what the replay took
+	Paused      time.Duration `json:"paused_ns"`             // of it, reading waited for room
+
+	// Of statements that were answered, copies included.
+	Lag      Quantiles `json:"lag"`
+	Wait     Quantiles `json:"wait"`
+	Service  Quantiles `json:"service"`
+	Response Quantiles `json:"response"`
+}
+
+// Complete reports whether everything due was sent, and answered, and the captures were whole.
+func (r *Result) Complete() bool {
+	for _, a := range []*Account{&r.Statements, &r.Commands, &r.Copies.Statements, &r.Copies.Commands} {
+		if a.Lost > 0 || a.Unreached > 0 {
+			return false
+		}
+	}
+	return !r.Interrupted && len(r.Broken) == 0 && r.Sessions.Refused == 0
+}
+
+// Sessions counts connections, those of copies included but in Captured.
+type Sessions struct {
+	Captured uint64   `json:"captured"`
+	Opened   uint64   `json:"opened"`
+	Refused  uint64   `json:"refused"` // could not connect or log in
+	Lost     uint64   `json:"lost"`    // ended before their time
+	Reasons  []string `json:"reasons,omitempty"`
+}
+
+// An Account says what became of commands: Captured = Replayed + Skipped + Lost + Unreached.
+type Account struct {
+	Captured  uint64            `json:"captured"`
+	Replayed  uint64            `json:"replayed"` // sent, and answered if they have an answer
+	Skipped   uint64            `json:"skipped"`  // by a rule
+	Lost      uint64            `json:"lost"`     // not sent or not answered because their session was lost
+	Unreached uint64            `json:"unreached"`
+	Reasons   map[string]uint64 `json:"skipped_because,omitempty"`
+}
+
+// Balances reports whether every command has one fate.
+func (a *Account) Balances() bool {
+	return a.Captured == a.Replayed+a.Skipped+a.Lost+a.Unreached
+}
+
+// unread adds those of a total that were never read.
+func (a *Account) unread(total uint64) {
+	a.Unreached += total - a.Captured
+	a.Captured = total
+}
+
+// CopyParts are the accounts of the additional copies. Captured is what they would have sent, had they sent all.
+type CopyParts struct {
+	Statements Account `json:"statements"`
+	Commands   Account `json:"commands"`
+	Errors     uint64  `json:"errors"` // they are not compared with the capture, only counted
+}
+
+// ErrorCounts compares the errors of the replay with the captured ones.
+type ErrorCounts struct {
+	New      uint64 `json:"new"`      // it succeeded when it was captured
+	Vanished uint64 `json:"vanished"` // it failed when it was captured
+	Changed  uint64 `json:"changed"`  // another error
+	Same     uint64 `json:"same"`
+}
+
+// A Difference is one statement whose outcome is not the captured one.
+type Difference struct {
+	Kind     string `json:"kind"`      // new error, vanished error, changed error, rows, affected rows
+	Where    string `json:"where"`     // session.number in the capture, the file in front if there are several
+	Text     string `json:"statement"` // digest text, or the command's name
+	Captured uint64 `json:"captured"`  // error number, or count
+	Replayed uint64 `json:"replayed"`
+}
+
+// Quantiles summarise durations; all are 0 if there are none.
+type Quantiles struct {
+	Mean time.Duration `json:"mean_ns"`
+	P50  time.Duration `json:"p50_ns"`
+	P95  time.Duration `json:"p95_ns"`
+	P99  time.Duration `json:"p99_ns"`
+	Max  time.Duration `json:"max_ns"`
+}
