@@ -87,6 +87,7 @@ func newRoot(s streams) *cobra.Command {
 	})
 	root.AddCommand(newAnalyze(s))
 	root.AddCommand(newProxy(s))
+	root.AddCommand(newReplay(s))
 	root.AddCommand(newSynth(s))
 	root.AddCommand(newVersion(s))
 	return root

@@ -1,0 +1,170 @@
+package replay
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"text/tabwriter"
+	"time"
+)
+
+// WriteJSON writes the result as one JSON object.
+func (r *Result) WriteJSON(w io.Writer) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(r)
+}
+
+// WriteText writes the result for people.
+func (r *Result) WriteText(w io.Writer) error {
+	p := &printer{w: w}
+	r.writeWarnings(p)
+	p.line("speed %s, %s: took %v; captured %v, which is %v at this speed", r.Speed, perSession(r.Scale), rounded(r.Wall), rounded(r.Captured), rounded(r.Expected))
+	p.line("sessions: %d captured, %d opened, %d refused, %d lost", r.Sessions.Captured, r.Sessions.Opened, r.Sessions.Refused, r.Sessions.Lost)
+	for _, reason := range r.Sessions.Reasons {
+		p.line("  %s", reason)
+	}
+	r.writeAccounts(p)
+	r.writeDifferences(p)
+	r.writeTimes(p)
+	return p.err
+}
+
+func perSession(scale int) string {
+	if scale == 1 {
+		return "one session for each captured one"
+	}
+	return fmt.Sprintf("%d sessions for each captured one", scale)
+}
+
+// writeWarnings says first what makes the figures doubtful.
+func (r *Result) writeWarnings(p *printer) {
+	for _, broken := range r.Broken {
+		p.line("INCOMPLETE: %s", broken)
+	}
+	if r.Interrupted {
+		p.line("INCOMPLETE: the replay was interrupted")
+	}
+	if r.Sessions.Refused+r.Sessions.Lost > 0 {
+		p.line("INCOMPLETE: sessions were refused or lost, and with them what they had to send")
+	}
+	if r.Shed > 0 {
+		p.line("warning: the capture left out %d statements (trace info lists the gaps)", r.Shed)
+	}
+	if r.Paused > 0 {
+		p.line("warning: reading waited %v for room while statements piled up; lag may be due to that", rounded(r.Paused))
+	}
+}
+
+func (r *Result) writeAccounts(p *printer) {
+	t := p.table(tabwriter.AlignRight)
+	t.row("", "captured", "replayed", "skipped", "lost", "unreached")
+	reasons := map[string]uint64{}
+	for _, part := range []struct {
+		name string
+		a    *Account
+	}{
+		{"statements", &r.Statements},
+		{"other commands", &r.Commands},
+		{"copies: statements", &r.Copies.Statements},
+		{"copies: other commands", &r.Copies.Commands},
+	} {
+		a := part.a
+		if a.Captured == 0 {
+			continue
+		}
+		t.row(part.name, a.Captured, a.Replayed, a.Skipped, a.Lost, a.Unreached)
+		for reason, n := range a.Reasons {
+			reasons[reason] += n
+		}
+	}
+	t.flush()
+	for _, reason := range slices.Sorted(maps.Keys(reasons)) {
+		p.line("  skipped %d: %s", reasons[reason], reason)
+	}
+}
+
+func (r *Result) writeDifferences(p *printer) {
+	e := &r.Errors
+	p.line("")
+	p.line("compared with the capture: %d commands", r.Compared)
+	p.line("  errors: %d new, %d vanished, %d changed, %d the same", e.New, e.Vanished, e.Changed, e.Same)
+	p.line("  differences: %d in rows, %d in affected rows", r.Rows, r.Affected)
+	if r.Copies.Errors > 0 {
+		p.line("  errors of copies, not compared: %d", r.Copies.Errors)
+	}
+	if len(r.Differences) == 0 {
+		return
+	}
+	p.line("")
+	t := p.table(0)
+	t.row("the first of each kind", "session.number", "captured", "replayed", "statement")
+	for _, d := range r.Differences {
+		t.row(d.Kind, d.Where, d.Captured, d.Replayed, d.Text)
+	}
+	t.flush()
+}
+
+func (r *Result) writeTimes(p *printer) {
+	p.line("")
+	t := p.table(tabwriter.AlignRight)
+	t.row("times of statements", "mean", "p50", "p95", "p99", "max")
+	for _, part := range []struct {
+		name string
+		q    Quantiles
+	}{
+		{"service", r.Service}, {"wait", r.Wait}, {"lag (ours)", r.Lag}, {"response", r.Response},
+	} {
+		q := part.q
+		t.row(part.name, rounded(q.Mean), rounded(q.P50), rounded(q.P95), rounded(q.P99), rounded(q.Max))
+	}
+	t.flush()
+}
+
+// rounded keeps three or four digits of a duration.
+func rounded(d time.Duration) time.Duration {
+	for _, unit := range []time.Duration{time.Second, time.Millisecond, time.Microsecond} {
+		if d >= unit {
+			return d.Round(unit / 100)
+		}
+	}
+	return d
+}
+
+// A printer writes lines and tables, and keeps the first error.
+type printer struct {
+	w   io.Writer
+	err error
+}
+
+func (p *printer) line(format string, args ...any) {
+	if p.err == nil {
+		_, p.err = fmt.Fprintf(p.w, format+"\n", args...)
+	}
+}
+
+func (p *printer) table(flags uint) *table {
+	return &table{p, tabwriter.NewWriter(p.w, 0, 0, 2, ' ', flags)}
+}
+
+type table struct {
+	p *printer
+	w *tabwriter.Writer
+}
+
+// row writes a row of cells.
+func (t *table) row(name string, cells ...any) {
+	fmt.Fprintf(t.w, "%s\t", name)
+	for _, c := range cells {
+		fmt.Fprintf(t.w, "%v\t", c)
+	}
+	fmt.Fprintln(t.w)
+}
+
+func (t *table) flush() {
+	if err := t.w.Flush(); t.p.err == nil {
+		t.p.err = err
+	}
+}
