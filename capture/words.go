@@ -1,0 +1,115 @@
+package capture
+
+import (
+	"bytes"
+	"encoding/binary"
+	"hash/maphash"
+)
+
+// words finds the entries of the dictionary of the block at hand: byte strings stored once, in two of its columns.
+// Word 0 is the empty string and is not stored.
+type words struct {
+	ends   []uint32 // by word, in colWordBytes
+	hashes []uint64 // by word
+	table  []uint32 // open addressing, a power of two; 0 is free
+	seed   maphash.Seed
+}
+
+func newWords() words {
+	return words{ends: []uint32{0}, hashes: []uint64{0}, table: make([]uint32, 1<<10), seed: maphash.MakeSeed()}
+}
+
+func (w *words) reset() {
+	w.ends, w.hashes = w.ends[:1], w.hashes[:1]
+	clear(w.table)
+}
+
+func (w *words) bytes(b *block, word uint64) []byte {
+	if word == 0 {
+		return nil
+	}
+	return b.cols[colWordBytes][w.ends[word-1]:w.ends[word]]
+}
+
+// word is p's number. expected is the word it probably is.
+func (w *words) word(b *block, p []byte, expected uint64) uint64 {
+	if len(p) == 0 {
+		return 0
+	}
+	if expected < uint64(len(w.ends)) && bytes.Equal(w.bytes(b, expected), p) {
+		return expected
+	}
+	b.cols[colWordBytes] = append(b.cols[colWordBytes], p...)
+	return w.last(b)
+}
+
+// text is the number of p's template: p with every run of digits replaced by one 0. The digits go to the columns
+// that follow col: how long each run is, and the digits, two a byte.
+func (w *words) text(b *block, p []byte, col int) uint64 {
+	dict := b.cols[colWordBytes]
+	for i := 0; i < len(p); {
+		j := i
+		for j < len(p) && p[j]-'0' > 9 {
+			j++
+		}
+		dict = append(dict, p[i:j]...)
+		i = j
+		for j < len(p) && p[j]-'0' <= 9 {
+			j++
+		}
+		if j > i {
+			dict = append(dict, '0')
+			b.putDigits(p[i:j], col)
+			i = j
+		}
+	}
+	b.cols[colWordBytes] = dict
+	return w.last(b)
+}
+
+// last is the number of the word whose bytes were just appended to the dictionary. If it was there before, they are
+// taken back.
+func (w *words) last(b *block) uint64 {
+	start := w.ends[len(w.ends)-1]
+	p := b.cols[colWordBytes][start:]
+	if len(p) == 0 {
+		return 0
+	}
+	hash := maphash.Bytes(w.seed, p)
+	mask := uint64(len(w.table) - 1)
+	slot := hash & mask
+	for ; w.table[slot] != 0; slot = (slot + 1) & mask {
+		word := uint64(w.table[slot])
+		if w.hashes[word] == hash && bytes.Equal(w.bytes(b, word), p) {
+			b.cols[colWordBytes] = b.cols[colWordBytes][:start]
+			return word
+		}
+	}
+	w.table[slot] = uint32(len(w.ends))
+	return w.add(b, len(p), hash)
+}
+
+func (w *words) add(b *block, length int, hash uint64) uint64 {
+	word := len(w.ends)
+	w.ends = append(w.ends, w.ends[word-1]+uint32(length))
+	w.hashes = append(w.hashes, hash)
+	lengths := binary.AppendUvarint(b.cols[colWordLengths], uint64(length))
+	b.size += length + len(lengths) - len(b.cols[colWordLengths])
+	b.cols[colWordLengths] = lengths
+	if 2*word >= len(w.table) {
+		w.grow()
+	}
+	return uint64(word)
+}
+
+func (w *words) grow() {
+	w.table = make([]uint32, 2*len(w.table))
+	mask := uint64(len(w.table) - 1)
+	for word := 1; word < len(w.ends); word++ {
+		slot := w.hashes[word] & mask
+		for w.table[slot] != 0 {
+			slot = (slot + 1) & mask
+		}
+		w.table[slot] = uint32(word)
+	}
+}
