@@ -139,6 +139,7 @@ func (s *Summary) Report(from Origin) *Report {
 		Source: from.source(), Warnings: s.warnings(from), Headline: s.headline(),
 		Commands: s.commandRows(), Errors: s.errorRows(), Sysbench: s.sysbench.result(),
 		Gaps: append([]Gap{}, s.lost.gaps...), byDigest: s.options.ByDigest,
+		Statements: []Group{}, Transactions: []Transaction{}, // lists in JSON even when empty
 	}
 	r.setGroups(s)
 	r.setTransactions(s)

@@ -120,6 +120,10 @@ func (t *Times) cells() []string {
 }
 
 func (r *Report) writeStatements(w io.Writer) {
+	if len(r.Statements) == 0 {
+		fmt.Fprintln(w, "\nNo statements.")
+		return
+	}
 	what := "type"
 	if r.byDigest {
 		what = "digest"
