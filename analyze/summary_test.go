@@ -34,7 +34,8 @@ func TestTransactionTypes(t *testing.T) {
 				c.say("SELECT c FROM sbtest1 WHERE id BETWEEN 1 AND 100", us, open)
 				c.say("COMMIT", us, capture.TxnCommit)
 			},
-			"begin, point select ×10, simple range, commit ×1", analyze.Ends{Commit: 1},
+			"begin, point select ×10, simple range, commit ×1",
+			analyze.Ends{Commit: 1},
 		},
 		{
 			"the same whatever the values",
@@ -45,12 +46,14 @@ func TestTransactionTypes(t *testing.T) {
 					c.say("ROLLBACK", us, capture.TxnRollback)
 				}
 			},
-			"begin, index update, rollback ×3", analyze.Ends{Rollback: 3},
+			"begin, index update, rollback ×3",
+			analyze.Ends{Rollback: 3},
 		},
 		{
 			"autocommit",
 			func(c *talker) { c.say("SELECT c FROM sbtest1 WHERE id=5", us, capture.TxnAuto) },
-			"point select (autocommit) ×1", analyze.Ends{Autocommit: 1},
+			"point select (autocommit) ×1",
+			analyze.Ends{Autocommit: 1},
 		},
 		{
 			"rolled back by the server",
@@ -58,7 +61,8 @@ func TestTransactionTypes(t *testing.T) {
 				c.say("BEGIN", us, open)
 				c.say("DELETE FROM sbtest1 WHERE id=1", us, capture.TxnError).Outcome.Errno = 1213
 			},
-			"begin, delete (rolled back by the server) ×1", analyze.Ends{Error: 1},
+			"begin, delete (rolled back by the server) ×1",
+			analyze.Ends{Error: 1},
 		},
 		{
 			"by DDL",
@@ -66,7 +70,8 @@ func TestTransactionTypes(t *testing.T) {
 				c.say("BEGIN", us, open)
 				c.say("CREATE TABLE t (a INT)", us, capture.TxnImplicit)
 			},
-			"begin, create table (implicit commit) ×1", analyze.Ends{Implicit: 1},
+			"begin, create table (implicit commit) ×1",
+			analyze.Ends{Implicit: 1},
 		},
 		{
 			"by the next begin",
@@ -76,7 +81,8 @@ func TestTransactionTypes(t *testing.T) {
 				c.say("BEGIN", us, open)
 				c.say("COMMIT", us, capture.TxnCommit)
 			},
-			"begin, commit ×1; begin (implicit commit) ×1", analyze.Ends{Implicit: 1, Commit: 1},
+			"begin, commit ×1; begin (implicit commit) ×1",
+			analyze.Ends{Implicit: 1, Commit: 1},
 		},
 		{
 			"disconnected",
@@ -84,7 +90,8 @@ func TestTransactionTypes(t *testing.T) {
 				c.say("BEGIN", us, open)
 				c.end(capture.SessionEnd{Session: c.session, Reason: capture.EndClient, Commands: 1})
 			},
-			"begin (disconnected) ×1", analyze.Ends{Disconnect: 1},
+			"begin (disconnected) ×1",
+			analyze.Ends{Disconnect: 1},
 		},
 		{
 			"open when recording stopped",
@@ -92,12 +99,14 @@ func TestTransactionTypes(t *testing.T) {
 				c.say("BEGIN", us, open)
 				c.end(capture.SessionEnd{Session: c.session, Reason: capture.EndStopped, Commands: 1})
 			},
-			"", analyze.Ends{Open: 1},
+			"",
+			analyze.Ends{Open: 1},
 		},
 		{
 			"open at the end of the file",
 			func(c *talker) { c.say("BEGIN", us, open) },
-			"", analyze.Ends{Open: 1},
+			"",
+			analyze.Ends{Open: 1},
 		},
 		{
 			"a member was shed",
@@ -107,7 +116,8 @@ func TestTransactionTypes(t *testing.T) {
 				c.place++
 				c.say("COMMIT", us, capture.TxnCommit)
 			},
-			"", analyze.Ends{Incomplete: 1},
+			"",
+			analyze.Ends{Incomplete: 1},
 		},
 		{
 			"the first was shed",
@@ -115,7 +125,8 @@ func TestTransactionTypes(t *testing.T) {
 				c.txn, c.place, c.number = 1, 1, 1
 				c.say("COMMIT", us, capture.TxnCommit)
 			},
-			"", analyze.Ends{Incomplete: 1},
+			"",
+			analyze.Ends{Incomplete: 1},
 		},
 		{
 			"the last was shed",
@@ -125,7 +136,8 @@ func TestTransactionTypes(t *testing.T) {
 				c.place = 0
 				c.say("SELECT 1", us, capture.TxnAuto)
 			},
-			"select (autocommit) ×1", analyze.Ends{Incomplete: 1, Autocommit: 1},
+			"select (autocommit) ×1",
+			analyze.Ends{Incomplete: 1, Autocommit: 1},
 		},
 		{
 			"the last was shed, then the session ended",
@@ -133,7 +145,8 @@ func TestTransactionTypes(t *testing.T) {
 				c.say("BEGIN", us, open)
 				c.end(capture.SessionEnd{Session: c.session, Reason: capture.EndQuit, Commands: 3})
 			},
-			"", analyze.Ends{Incomplete: 1},
+			"",
+			analyze.Ends{Incomplete: 1},
 		},
 		{
 			"a ping between members",
@@ -143,7 +156,8 @@ func TestTransactionTypes(t *testing.T) {
 				c.add(capture.Statement{Session: c.session, Number: c.number, Command: wire.ComPing})
 				c.say("COMMIT", us, capture.TxnCommit)
 			},
-			"begin, commit ×1", analyze.Ends{Commit: 1},
+			"begin, commit ×1",
+			analyze.Ends{Commit: 1},
 		},
 	}
 	for _, test := range tests {

@@ -81,8 +81,13 @@ func (e Ends) line() string {
 		n    uint64
 		name string
 	}{
-		{e.Commit, "commit"}, {e.Rollback, "rollback"}, {e.Autocommit, "autocommit"}, {e.Implicit, "implicit commit"},
-		{e.Error, "rolled back by the server"}, {e.Disconnect, "disconnected"}, {e.Incomplete, "incomplete"},
+		{e.Commit, "commit"},
+		{e.Rollback, "rollback"},
+		{e.Autocommit, "autocommit"},
+		{e.Implicit, "implicit commit"},
+		{e.Error, "rolled back by the server"},
+		{e.Disconnect, "disconnected"},
+		{e.Incomplete, "incomplete"},
 		{e.Open, "still open"},
 	} {
 		if end.n > 0 {
