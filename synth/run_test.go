@@ -277,8 +277,9 @@ func TestReportLayout(t *testing.T) {
 	if err := r.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	number, rate := `\d+\.\d\d`, `\d+ +\(\d+\.\d\d per sec\.\)`
-	line := `\[ 0s \] thds: 2 tps: N qps: N \(r/w/o: N/N/N\) lat \(ms,95%\): N err/s: N reconn/s: N` + "\n"
+	decimal, rate := `\d+\.\d\d`, `\d+ +\(\d+\.\d\d per sec\.\)`
+	line := `(\[ 0s \] thds: 2 tps: @ qps: @ \(r/w/o: @/@/@\) lat \(ms,95%\): @ err/s: @ reconn/s: @
+)+`
 	layout := strings.NewReplacer("RATE", rate).Replace(strings.ReplaceAll(`^sysbench 1\.0\.20 \(.*\)
 
 Running the test with following options:
@@ -291,7 +292,7 @@ Initializing worker threads\.\.\.
 
 Threads started!
 
-`+line+line+`SQL statistics:
+`+line+`SQL statistics:
     queries performed:
         read:                            \d+
         write:                           \d+
@@ -303,23 +304,23 @@ Threads started!
     reconnects:                          RATE
 
 General statistics:
-    total time:                          0\.\d{4}s
+    total time:                          \d+\.\d{4}s
     total number of events:              \d+
 
 Latency \(ms\):
-         min: {35,39}N
-         avg: {35,39}N
-         max: {35,39}N
-         95th percentile: {20,26}N
-         sum: {32,38}N
+         min: {35,39}@
+         avg: {35,39}@
+         max: {35,39}@
+         95th percentile: {20,26}@
+         sum: {32,38}@
 
 Threads fairness:
-    events \(avg/stddev\):           \d+\.\d{4}/N
-    execution time \(avg/stddev\):   \d+\.\d{4}/N
+    events \(avg/stddev\):           \d+\.\d{4}/@
+    execution time \(avg/stddev\):   \d+\.\d{4}/@
 
 Statements \(service time, ms\):
     type +count +mean +p50 +p95 +p99 +p99\.9 +max +errors
-`, "N", number))
+`, "@", decimal))
 	if !regexp.MustCompile(layout).MatchString(out.String()) {
 		t.Errorf("printed:\n%s\nwant:\n%s", out, layout)
 	}
@@ -334,6 +335,55 @@ Statements \(service time, ms\):
 			}
 		}
 	}
+}
+
+// shape is the lines of an output with their numbers and blanks made alike, without the banner and what is ours.
+func shape(output string) []string {
+	number := regexp.MustCompile(`\d+(\.\d+)?`)
+	blanks := regexp.MustCompile(` +`)
+	ours, _, _ := strings.Cut(output, "Statements (service time, ms):")
+	var lines []string
+	for i, line := range strings.Split(ours, "\n") {
+		if i > 0 {
+			lines = append(lines, blanks.ReplaceAllString(number.ReplaceAllString(line, "N"), " "))
+		}
+	}
+	return lines
+}
+
+// The real sysbench prints the same lines.
+func TestLinesAreSysbenchs(t *testing.T) {
+	r, s, out := newRunner(t, "oltp_read_write")
+	r.Tables, r.Threads = 2, 2
+	args := append(mysqltest.SysbenchArgs(s.Addr, schemaOf(r)), "oltp_read_write", "--tables=2", "--table-size=1000", "--threads=2", "--rate=50",
+		"--time=1", "--rand-seed=5", "--report-interval=3")
+	compare := func(command string, run func(context.Context) error) {
+		t.Helper()
+		report, err := mysqltest.Sysbench(t.Context(), append(args, command)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out.Reset()
+		if err := run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		want, got := shape(report.Output), shape(out.String())
+		slices.Sort(want) // threads print as they come
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
+			t.Errorf("%s printed:\n%s\nsysbench:\n%s", command, out, report.Output)
+		}
+	}
+	r.Rate, r.Time, r.ReportInterval = 50, time.Second, 3*time.Second
+	sysbench := func(command string) {
+		t.Helper()
+		if _, err := mysqltest.Sysbench(t.Context(), append(args, command)...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	compare("prepare", func(ctx context.Context) error { sysbench("cleanup"); return r.Prepare(ctx) })
+	compare("run", r.Run)
+	compare("cleanup", func(ctx context.Context) error { sysbench("prepare"); return r.Cleanup(ctx) })
 }
 
 // A wrapper around sysbench reads these lines by patterns of its own.
