@@ -1,6 +1,8 @@
 package replay
 
 import (
+	"strings"
+
 	"redrive/capture"
 	"redrive/internal/sqltext"
 	"redrive/internal/wire"
@@ -98,12 +100,12 @@ func describe(s *capture.Statement) string {
 	default:
 		return wire.CommandName(s.Command)
 	}
-	text := sqltext.Normalize(nil, s.Text)
+	text := strings.ToValidUTF8(string(sqltext.Normalize(nil, s.Text)), "?")
 	if len(text) > maxText {
-		text = append(text[:maxText], "…"...)
+		text = strings.ToValidUTF8(text[:maxText], "") + "…"
 	}
 	if s.Command == wire.ComStmtPrepare {
-		return "prepare: " + string(text)
+		return "prepare: " + text
 	}
-	return string(text)
+	return text
 }

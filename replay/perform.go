@@ -65,7 +65,7 @@ func (a *actor) intended(due time.Duration) time.Duration {
 	case a.schedule.Paced():
 		return max(1, due) // 0 would say that nothing paced it
 	case a.number == 0:
-		return a.prev
+		return max(1, a.prev)
 	}
 	return 0
 }

@@ -154,9 +154,9 @@ type table struct {
 	w *tabwriter.Writer
 }
 
-// row writes a row of cells.
+// row writes a row of cells; its name is padded, as tables may align to the right.
 func (t *table) row(name string, cells ...any) {
-	fmt.Fprintf(t.w, "%s\t", name)
+	fmt.Fprintf(t.w, "%-24s\t", name)
 	for _, c := range cells {
 		fmt.Fprintf(t.w, "%v\t", c)
 	}
