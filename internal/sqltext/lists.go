@@ -3,7 +3,7 @@ package sqltext
 import "bytes"
 
 // maxDepth bounds the parentheses within which lists are folded; those in deeper ones are kept as they stand.
-const maxDepth = 24
+const maxDepth = 12
 
 // maxShapes bounds the shapes kept of a list, so that no list makes a long digest text; further ones are left out.
 const maxShapes = 32

@@ -38,8 +38,31 @@ const (
 	tight                          // ( follows without a blank: functions and types that are reserved
 )
 
+// A wordTable finds classes by open addressing. Half the words of a statement are looked up, and a map takes a fifth
+// of the time that normalising does.
+type wordTable [1024]struct {
+	word  string
+	class wordClass
+}
+
+// slot is where the search for a word begins.
+func slot(word string) int {
+	n := len(word)
+	return (int(word[0])*31 + int(word[n/2])*17 + int(word[n-1])*5 + n*127) % len(wordTable{})
+}
+
 // classOf is the class of a word in lower case; 0 for one that is not reserved.
-func classOf(word []byte) wordClass { return wordClasses[string(word)] }
+func classOf(word []byte) wordClass {
+	if len(word) == 0 {
+		return 0
+	}
+	for i := slot(string(word)); wordClasses[i].word != ""; i = (i + 1) % len(wordClasses) {
+		if wordClasses[i].word == string(word) {
+			return wordClasses[i].class
+		}
+	}
+	return 0
+}
 
 func set(words string) map[string]bool {
 	m := map[string]bool{}
@@ -53,11 +76,15 @@ var charsets = set(`armscii8 ascii big5 binary cp1250 cp1251 cp1256 cp1257 cp850
 	gb18030 gb2312 gbk geostd8 greek hebrew hp8 keybcs2 koi8r koi8u latin1 latin2 latin5 latin7 macce macroman sjis swe7
 	tis620 ucs2 ujis utf16 utf16le utf32 utf8 utf8mb3 utf8mb4`)
 
-var wordClasses = func() map[string]wordClass {
-	m := map[string]wordClass{}
+var wordClasses = func() (table wordTable) {
 	add := func(class wordClass, words string) {
-		for w := range set(words) {
-			m[w] |= class
+		for _, w := range strings.Fields(words) {
+			i := slot(w)
+			for table[i].word != "" && table[i].word != w {
+				i = (i + 1) % len(table)
+			}
+			table[i].word = w
+			table[i].class |= class
 		}
 	}
 	add(reserved, reservedWords)
@@ -68,7 +95,7 @@ var wordClasses = func() map[string]wordClass {
 		left localtime localtimestamp longblob longtext mediumblob mediumint mediumtext mod nth_value ntile numeric
 		percent_rank rank real repeat replace right row row_number schema smallint text tinyblob tinyint tinytext truncate
 		utc_date utc_time utc_timestamp varbinary varchar`)
-	return m
+	return table
 }()
 
 // reservedWords are those of MySQL 8 and MariaDB 10.11 together.
