@@ -23,13 +23,14 @@ type encoder struct {
 	numbers textState         // scratch
 	begun   map[command]time.Duration
 	horizon time.Duration
+	limit   int // maxStatement
 }
 
 // A command is the identity of a statement in a file.
 type command struct{ session, number uint64 }
 
 func newEncoder() *encoder {
-	e := &encoder{words: newWords(), slots: map[uint64]uint32{}, begun: map[command]time.Duration{}}
+	e := &encoder{words: newWords(), slots: map[uint64]uint32{}, begun: map[command]time.Duration{}, limit: maxStatement}
 	e.begin(new(block))
 	return e
 }
@@ -106,7 +107,7 @@ func (e *encoder) beginStatement(s *Statement) {
 
 // command stores what statements and begins have in common, which is all but the kind.
 func (e *encoder) command(kind Kind, s *Statement, flags Flags) {
-	if bytesOf(s) > maxStatement {
+	if bytesOf(s) > e.limit {
 		s = shorten(s)
 		flags |= Truncated
 	}

@@ -1,0 +1,4 @@
+package capture
+
+// SetLimit makes a statement with more bytes of byte strings too long to be stored whole.
+func (w *Writer) SetLimit(n int) { w.enc.limit = n }
