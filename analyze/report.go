@@ -109,7 +109,7 @@ type Error struct {
 	In       []ErrorCount `json:"in"`
 }
 
-// An ErrorCount is how often an error came to one type of statement.
+// An ErrorCount is how often an error came to one type of statement, or to a command that runs no SQL.
 type ErrorCount struct {
 	Type  string `json:"type"`
 	Count uint64 `json:"count"`

@@ -68,7 +68,7 @@ type command struct{ count, errors uint64 }
 
 type errorKey struct {
 	errno uint16
-	kind  int // of statement
+	kind  int // type of statement, or command
 }
 
 // NewSummary returns an empty summary.
@@ -183,6 +183,7 @@ func (s *Summary) addCommand(st *capture.Statement) {
 	c.count++
 	if st.Outcome.Errno != 0 {
 		c.errors++
+		s.addError(st, s.classes.kind(wire.CommandName(st.Command)))
 	}
 }
 
@@ -191,18 +192,19 @@ func (s *Summary) addStatement(st *capture.Statement, sess *session) {
 	c.group.add(st, sess.prevDone)
 	s.total.add(st, sess.prevDone)
 	s.sysbench.add(st, c)
-	s.addError(st, c)
+	s.addError(st, c.kind)
 	s.addMember(st, sess, c)
 	s.addClocks(st, sess.prevDone)
 	s.lost.see(st)
 }
 
-func (s *Summary) addError(st *capture.Statement, c *class) {
+// addError counts an error of a type of statement or, of other commands, under the command's name.
+func (s *Summary) addError(st *capture.Statement, kind int) {
 	errno := st.Outcome.Errno
 	if errno == 0 {
 		return
 	}
-	s.errors[errorKey{errno, c.kind}]++
+	s.errors[errorKey{errno, kind}]++
 	s.states[errno] = st.Outcome.SQLState
 }
 

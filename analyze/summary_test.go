@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -425,6 +426,31 @@ func TestTopAndOthersAddUp(t *testing.T) {
 	}
 	if x := report.Transactions; len(x) != 3 || x[2].Name != "(2 others)" || x[2].Count != 2 {
 		t.Errorf("transactions %+v, want two and 2 others", x)
+	}
+}
+
+// What keeps statements from running at all, such as a PREPARE without its table, stands among the errors too.
+func TestErrorsByCode(t *testing.T) {
+	r := newRun()
+	c := r.talker(1)
+	for i, errno := range []uint16{1213, 1062, 1213, 1213} {
+		text := []string{"DELETE FROM sbtest1 WHERE id=1", "SELECT 1"}[i/3]
+		c.say(text, ms, capture.TxnAuto).Outcome.Errno = errno
+	}
+	s := c.say("SELECT 1 FROM gone", ms, capture.TxnAuto)
+	s.Command, s.Outcome.Errno = wire.ComStmtPrepare, 1146
+	copy(s.Outcome.SQLState[:], "42S02")
+	report := r.report(t, analyze.Options{})
+	want := []analyze.Error{
+		{Errno: 1213, Count: 3, In: []analyze.ErrorCount{{Type: "delete", Count: 2}, {Type: "select", Count: 1}}},
+		{Errno: 1062, Count: 1, In: []analyze.ErrorCount{{Type: "delete", Count: 1}}},
+		{Errno: 1146, SQLState: "42S02", Count: 1, In: []analyze.ErrorCount{{Type: "COM_STMT_PREPARE", Count: 1}}},
+	}
+	if !reflect.DeepEqual(report.Errors, want) {
+		t.Errorf("errors\n got %+v\nwant %+v", report.Errors, want)
+	}
+	if n := report.Headline.Errors; n != 4 {
+		t.Errorf("%d statements failed, want 4", n)
 	}
 }
 

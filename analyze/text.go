@@ -103,13 +103,13 @@ func (r *Report) writeClocks(w io.Writer) {
 		return
 	}
 	var t table
-	t.add("all statements", "mean", "p50", "p95", "p99", "max")
+	t.add("all statements", "count", "mean", "p50", "p95", "p99", "max")
 	for _, row := range []struct {
 		name  string
 		times *Times
 	}{{"service time", h.Service}, {"response time", h.Response}, {"wait", h.Wait}, {"lag", h.Lag}} {
 		if row.times != nil {
-			t.add(append([]string{row.name}, row.times.cells()...)...)
+			t.add(append([]string{row.name, number(row.times.Count)}, row.times.cells()...)...)
 		}
 	}
 	fmt.Fprintln(w)
