@@ -121,10 +121,15 @@ func (n *normalizer) fold(l *level, repeats bool) {
 		return
 	}
 	n.dst = append(n.dst, '+')
-	prior, elem := n.dst[l.list:l.elem], n.dst[l.elem:]
-	if l.elem > l.list && (l.shapes >= maxShapes || bytes.HasPrefix(prior, elem[2:]) || bytes.Contains(prior, elem)) {
+	if l.elem > l.list && (l.shapes >= maxShapes || isIn(n.dst[l.list:l.elem], n.dst[l.elem:])) {
 		n.dst = n.dst[:l.elem]
 		return
 	}
 	l.shapes++
+}
+
+// isIn reports whether a list has the element already, which begins with its separator. The first and the last one
+// are tried first: long lists are mostly of one shape.
+func isIn(list, elem []byte) bool {
+	return bytes.HasPrefix(list, elem[len(", "):]) || bytes.HasSuffix(list, elem) || bytes.Contains(list, elem)
 }

@@ -91,7 +91,7 @@ func (l *Lexer) verbOfSet() string {
 	if !l.is(l.peek(), "statement") {
 		return "set"
 	}
-	for t := l.next(); t.Kind != End; t = l.next() {
+	for t := l.next(); t.Kind != End && !l.is(t, ";"); t = l.next() {
 		if l.is(t, "for") {
 			return l.verb()
 		}

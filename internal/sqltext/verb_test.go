@@ -31,6 +31,7 @@ func TestVerb(t *testing.T) {
 		{"RELEASE SAVEPOINT s", "release savepoint"},
 		{"SET autocommit=1", "set"},
 		{"SET STATEMENT max_statement_time=1 FOR DELETE FROM t", "delete"},
+		{"SET STATEMENT a=1; SELECT 1 FOR UPDATE", "set"},
 		{"CREATE TABLE t (a INT)", "create table"},
 		{"CREATE OR REPLACE TEMPORARY TABLE t (a INT)", "create table"},
 		{"CREATE UNIQUE INDEX i ON t (a)", "create index"},
