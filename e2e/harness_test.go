@@ -83,7 +83,12 @@ type proxyProcess struct {
 // startProxy starts a proxy on a free port and waits until it listens.
 func startProxy(t *testing.T, args ...string) *proxyProcess {
 	t.Helper()
-	cmd := exec.Command(binary, append([]string{"proxy", "--listen", "127.0.0.1:0"}, args...)...)
+	return startProxyAt(t, "127.0.0.1:0", args...)
+}
+
+func startProxyAt(t *testing.T, listen string, args ...string) *proxyProcess {
+	t.Helper()
+	cmd := exec.Command(binary, append([]string{"proxy", "--listen", listen}, args...)...)
 	cmd.Env = append(os.Environ(), "MYSQL_PWD="+mysqltest.Password)
 	pipe, write, err := os.Pipe()
 	if err != nil {

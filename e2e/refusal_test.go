@@ -123,7 +123,8 @@ func TestBackendDown(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "1105") || !strings.Contains(err.Error(), backend) {
 		t.Errorf("sysbench with the backend down: %v, want error 1105 that names %s", err, backend)
 	}
-	server := mysqltest.Start(t, "--port="+strconv.Itoa(port))
+	server := mysqltest.Shared(t)
+	startProxyAt(t, backend, "--backend", server.Addr) // to the first proxy a server like any other
 	schema := server.Schema(t)
 	sysbench(t, p.addr, schema, "--tables=1", "--table-size=10", "oltp_read_only", "prepare")
 	sysbench(t, p.addr, schema, "--tables=1", "--table-size=10", "--events=5", "oltp_read_only", "run")

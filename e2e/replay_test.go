@@ -14,24 +14,25 @@ import (
 	"redrive/internal/sqltext"
 )
 
-// marked makes schema's server one that replays may write to.
-func marked(t *testing.T, server *mysqltest.Server) {
+// restore makes a schema of source anew on another server.
+func restore(t *testing.T, source, copied *mysqltest.Server, schema string) {
 	t.Helper()
-	server.Exec(t, "CREATE DATABASE IF NOT EXISTS redrive_target_ok")
+	copied.Exec(t, "DROP DATABASE IF EXISTS "+schema, "CREATE DATABASE "+schema)
+	copied.Restore(t, source.Dump(t, schema), schema)
 }
 
 // One thread's reads and writes, replayed onto a copy taken before, leave the same tables.
 func TestReplayLeavesTheSameTables(t *testing.T) {
 	source, copied := mysqltest.Shared(t), mysqltest.Start(t)
-	schema := source.Schema(t)
-	options := []string{"--tables=2", "--table-size=1000", "--threads=1", "--events=300", "--time=0", "oltp_read_write"}
 	for _, mode := range []string{"auto", "disable"} {
 		t.Run(mode, func(t *testing.T) {
-			options := append(slices.Clone(options), "--db-ps-mode="+mode)
+			schema := source.Schema(t)
+			options := []string{
+				"--tables=2", "--table-size=1000", "--threads=1", "--events=300", "--time=0", "--db-ps-mode=" + mode, "oltp_read_write",
+			}
 			sysbench(t, source.Addr, schema, append(options, "prepare")...)
-			defer sysbench(t, source.Addr, schema, append(options, "cleanup")...)
-			copied.Restore(t, source.Dump(t, schema), schema)
-			marked(t, copied)
+			restore(t, source, copied, schema)
+			copied.Exec(t, "CREATE DATABASE IF NOT EXISTS redrive_target_ok")
 			before := source.Checksum(t, schema)
 			file := record(t, source, func(addr string) { sysbench(t, addr, schema, append(options, "run")...) })
 			want := source.Checksum(t, schema)
@@ -53,7 +54,7 @@ func TestReplayOfReads(t *testing.T) {
 	schema := source.Schema(t)
 	options := []string{"--tables=2", "--table-size=1000", "--threads=8", "--events=300", "--time=0", "oltp_read_only"}
 	sysbench(t, source.Addr, schema, append(options, "prepare")...)
-	copied.Restore(t, source.Dump(t, schema), schema)
+	restore(t, source, copied, schema)
 	file := record(t, source, func(addr string) { sysbench(t, addr, schema, append(options, "run")...) })
 	want := countByVerb(statements(t, file))
 	for _, scale := range []int{1, 3} {

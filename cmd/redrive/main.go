@@ -77,6 +77,18 @@ func newRoot(s streams) *cobra.Command {
 		Short:         "Record, re-drive and analyze MySQL traffic, one statement type at a time",
 		SilenceErrors: true,
 		SilenceUsage:  true,
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return c.Help()
+			}
+			hint := ""
+			if near := c.SuggestionsFor(args[0]); len(near) > 0 {
+				hint = "; did you mean " + near[0] + "?"
+			}
+			return usagef("there is no command %q%s; see redrive --help", args[0], hint)
+		},
+		Args:                       cobra.ArbitraryArgs,
+		SuggestionsMinimumDistance: 2,
 	}
 	root.SetIn(s.in)
 	root.SetOut(s.out)
@@ -90,5 +102,23 @@ func newRoot(s streams) *cobra.Command {
 	root.AddCommand(newReplay(s))
 	root.AddCommand(newSynth(s))
 	root.AddCommand(newVersion(s))
+	checkArgs(root)
 	return root
+}
+
+// checkArgs makes wrong arguments of every command below c what wrong flags are: wrong use, not a failure.
+func checkArgs(c *cobra.Command) {
+	for _, sub := range c.Commands() {
+		checkArgs(sub)
+	}
+	check := c.Args
+	if check == nil {
+		return
+	}
+	c.Args = func(c *cobra.Command, args []string) error {
+		if err := check(c, args); err != nil {
+			return usagef("%w; see %s --help", err, c.CommandPath())
+		}
+		return nil
+	}
 }
