@@ -56,10 +56,14 @@ func TestEventSequences(t *testing.T) {
 		{"point select", "oltp_point_select", synth.Defaults(), [][]string{{point}}},
 		{"point select has one whatever is asked for", "oltp_point_select", with(func(s *synth.Settings) { s.PointSelects = 5 }), [][]string{{point}}},
 		{"read only", "oltp_read_only", synth.Defaults(), [][]string{{"BEGIN"}, ten, {simple, sum, order, distinct}, {"COMMIT"}}},
-		{"read write", "oltp_read_write", synth.Defaults(),
-			[][]string{{"BEGIN"}, ten, {simple, sum, order, distinct, index, nonIndex, remove, insert}, {"COMMIT"}}},
-		{"skip_trx", "oltp_read_write", with(func(s *synth.Settings) { s.SkipTrx = true }),
-			[][]string{ten, {simple, sum, order, distinct, index, nonIndex, remove, insert}}},
+		{
+			"read write", "oltp_read_write", synth.Defaults(),
+			[][]string{{"BEGIN"}, ten, {simple, sum, order, distinct, index, nonIndex, remove, insert}, {"COMMIT"}},
+		},
+		{
+			"skip_trx", "oltp_read_write", with(func(s *synth.Settings) { s.SkipTrx = true }),
+			[][]string{ten, {simple, sum, order, distinct, index, nonIndex, remove, insert}},
+		},
 		{"no ranges", "oltp_read_only", with(func(s *synth.Settings) { s.RangeSelects = false }), [][]string{{"BEGIN"}, ten, {"COMMIT"}}},
 		{"counts", "oltp_read_write", with(func(s *synth.Settings) {
 			s.PointSelects, s.SimpleRanges, s.SumRanges, s.OrderRanges, s.DistinctRanges = 1, 2, 0, 3, 1

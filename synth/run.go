@@ -23,7 +23,11 @@ const (
 	watchEvery = openLimit / 4
 )
 
-var errGrace = errors.New("the run is over")
+// Why we close the connections ourselves.
+var (
+	errGrace = errors.New("the run is over")
+	errLate  = errors.New("connecting took too long")
+)
 
 // A run is one run of a workload.
 type run struct {
@@ -127,7 +131,6 @@ func (r *run) each(f func(*thread) error) error {
 func (r *run) init(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, func() { r.hangUp(context.Cause(ctx)) })
 	defer stop()
-	errLate := fmt.Errorf("Worker threads failed to initialize within %.0f seconds!", initTimeout.Seconds()) //nolint:staticcheck // sysbench's words
 	timer := time.AfterFunc(initTimeout, func() { r.hangUp(errLate) })
 	defer timer.Stop()
 	err := r.each(func(t *thread) error { return t.start(r.hangUpContext) })
@@ -136,7 +139,7 @@ func (r *run) init(ctx context.Context) error {
 	case err == nil:
 		return nil
 	case context.Cause(r.hangUpContext) == errLate:
-		return fatalf(2, errLate.Error())
+		return fatalf(2, fmt.Sprintf("Worker threads failed to initialize within %.0f seconds!", initTimeout.Seconds()))
 	case ctx.Err() != nil:
 		return fatalf(1, "interrupted before all threads were connected")
 	case errors.As(err, &fatal):

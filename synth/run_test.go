@@ -647,6 +647,15 @@ func TestInterruptEndsWithAReport(t *testing.T) {
 	}
 }
 
+func TestInterruptedPrepare(t *testing.T) {
+	r, _, _ := newRunner(t, "oltp_read_write")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := r.Prepare(ctx); err == nil || err.Error() != "interrupted" {
+		t.Errorf("prepare: %v, want interrupted", err)
+	}
+}
+
 func TestLostConnections(t *testing.T) {
 	r, s, out := newRunner(t, "oltp_read_only")
 	r.Targets[0].User, r.Targets[0].Password = "killed", "k"

@@ -43,20 +43,23 @@ func (r *Runner) tables(ctx context.Context, function string, connections int, f
 	if connections > 1 {
 		out.printf("Initializing worker threads...\n\n")
 	}
-	ctx, stop := context.WithCancelCause(ctx) // the first error ends the others' work
+	working, stop := context.WithCancelCause(ctx) // the first error ends the others' work
 	defer stop(nil)
 	var g sync.WaitGroup
 	connections = min(connections, r.Tables)
 	for i := range connections {
 		g.Go(func() {
-			err := run.tablesFrom(ctx, function, i, connections, func(c *conn, table int) error { return f(c, out, table, run.seed) })
+			err := run.tablesFrom(working, function, i, connections, func(c *conn, table int) error { return f(c, out, table, run.seed) })
 			if err != nil {
 				stop(err)
 			}
 		})
 	}
 	g.Wait()
-	return context.Cause(ctx)
+	if ctx.Err() != nil {
+		return fatalf(1, "interrupted")
+	}
+	return context.Cause(working)
 }
 
 // tablesFrom is one connection's share: tables first+1, first+1+step, ….

@@ -290,6 +290,39 @@ func TestDoAllocatesNothing(t *testing.T) {
 	}
 }
 
+func FuzzCommand(f *testing.F) {
+	f.Add([]byte("\x03rows"), twoRows(), uint64(wire.DeprecateEOF))
+	f.Add([]byte("\x17\x01\x00\x00\x00\x01\x01\x00\x00\x00"), twoRows(), uint64(0))
+	f.Add([]byte("\x03file"), packet(1, []byte("\xfbname")), uint64(wire.LocalFiles))
+	f.Fuzz(func(t *testing.T, payload, reply []byte, caps uint64) {
+		if len(payload) == 0 {
+			return
+		}
+		var whole, pieces client.Command
+		whole.Begin(payload, wire.Capabilities(caps))
+		pieces.Begin(payload, wire.Capabilities(caps))
+		sent := whole.AppendNext(nil)
+		if string(sent[wire.HeaderLen:]) != string(payload) || string(pieces.AppendNext(nil)) != string(sent) {
+			t.Fatalf("sent % x for % x", sent, payload)
+		}
+		if whole.Done() {
+			return // a command without a reply
+		}
+		rest, err := whole.Feed(reply)
+		var restPieces []byte
+		var errPieces error
+		for i := range reply {
+			if restPieces, errPieces = pieces.Feed(reply[i : i+1]); errPieces != nil || pieces.Done() {
+				restPieces = reply[i+1:]
+				break
+			}
+		}
+		if (err == nil) != (errPieces == nil) || whole.Done() != pieces.Done() || err == nil && whole.Done() && string(rest) != string(restPieces) {
+			t.Fatalf("at once: done %v, %d left, %v; byte by byte: done %v, %d left, %v", whole.Done(), len(rest), err, pieces.Done(), len(restPieces), errPieces)
+		}
+	})
+}
+
 func BenchmarkDo(b *testing.B) {
 	s := mysqltest.Shared(b)
 	conn, err := client.Dial(b.Context(), client.Config{Address: s.Addr, User: mysqltest.User, Password: mysqltest.Password})
