@@ -77,8 +77,7 @@ func (a *actor) exchange(ctx context.Context, payload []byte) (*wire.Reply, erro
 	a.number++
 	out.Session, out.Number = a.id, a.number
 	out.RequestBytes = uint64(len(payload) + wire.HeaderLen*(1+len(payload)/wire.MaxPayload))
-	out.Sent = a.Clock.Now() // what a begin record says; the connection knows better in the end
-	a.progress.begin(out.Sent, out)
+	a.progress.begin(a.Clock.Now, out)
 	reply, times, err := a.conn.Do(payload)
 	a.progress.end(func() { a.complete(reply, times, err) })
 	if cap(a.payload) > keptPayload {
@@ -100,7 +99,7 @@ func (a *actor) exchange(ctx context.Context, payload []byte) (*wire.Reply, erro
 func (a *actor) complete(reply *wire.Reply, times client.Times, err error) {
 	out := &a.out
 	out.First, out.Done = times.First, times.Done
-	if times.Sent != 0 {
+	if times.Sent != 0 { // else the time before it was tried
 		out.Sent = times.Sent
 	}
 	out.Outcome = reply.Outcome
@@ -131,10 +130,9 @@ func (a *actor) quit(i *item) {
 	a.begin(i.statement, i.due)
 	a.number++
 	a.out.Session, a.out.Number, a.out.RequestBytes = a.id, a.number, wire.HeaderLen+1
-	a.out.Sent = a.Clock.Now()
-	a.out.Done = a.out.Sent
-	a.progress.begin(a.out.Sent, nil)
+	a.progress.begin(a.Clock.Now, &a.out)
 	a.progress.end(func() {
+		a.out.Done = a.out.Sent
 		if a.Recorder != nil {
 			a.Recorder.Statement(&a.out)
 		}

@@ -75,7 +75,7 @@ func (a *actor) await(ctx context.Context) bool {
 // connect logs in. Where that fails the whole session is lost.
 func (a *actor) connect(ctx context.Context) {
 	a.live.Store(a, struct{}{})
-	a.progress.begin(a.Clock.Now(), nil)
+	a.progress.begin(a.Clock.Now, nil)
 	conn, start, err := a.Dial(ctx, a.config())
 	if err != nil {
 		a.live.Delete(a)
@@ -110,7 +110,7 @@ func (a *actor) hangUp(reason capture.EndReason, detail string) {
 	if a.conn == nil {
 		return
 	}
-	a.progress.begin(a.Clock.Now(), nil)
+	a.progress.begin(a.Clock.Now, nil)
 	a.conn.Close() // what it could not say any more changes nothing
 	a.conn = nil
 	end := capture.SessionEnd{Session: a.id, At: a.Clock.Now(), Reason: reason, Detail: detail, Commands: a.number}

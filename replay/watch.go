@@ -18,11 +18,15 @@ type progress struct {
 	told  bool               // by a begin record
 }
 
-// begin says that what will be recorded next is not earlier than now. open must not change before end.
-func (p *progress) begin(now time.Duration, open *capture.Statement) {
+// begin says that what will be recorded next is not earlier than now, which is read where the watcher cannot come in
+// between. open, if not nil, gets that time as its Sent and must not change before end.
+func (p *progress) begin(now func() time.Duration, open *capture.Statement) {
 	p.mu.Lock()
-	p.since, p.open, p.told = max(1, now), open, false
-	p.mu.Unlock()
+	defer p.mu.Unlock()
+	p.since, p.open, p.told = max(1, now()), open, false
+	if open != nil {
+		open.Sent = p.since
+	}
 }
 
 // end runs record while nobody looks, and says that nothing is under way any more.

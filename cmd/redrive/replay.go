@@ -14,6 +14,7 @@ import (
 	"redrive/capture"
 	"redrive/internal/client"
 	"redrive/internal/pace"
+	"redrive/internal/wire"
 	"redrive/replay"
 )
 
@@ -82,6 +83,7 @@ func runReplay(ctx context.Context, o *replayOptions, args []string, s streams) 
 	if err != nil {
 		return err
 	}
+	config.Attributes = []wire.Attribute{{Name: "program_name", Value: "redrive replay"}}
 	p := &replay.Player{
 		Files: files, Scan: scan, Config: config, Speed: speed, Scale: o.scale, Budget: o.budget << 20,
 		Clock: capture.NewClock(),
@@ -103,6 +105,8 @@ func (o *replayOptions) check(args []string) (speed float64, err error) {
 		return 0, usagef("--speed %w", err)
 	}
 	switch {
+	case strings.Count(" "+strings.Join(args, "  ")+" ", " - ") > 1:
+		return 0, usagef("standard input (-) is one capture: name it once")
 	case o.scale < 1 || o.scale > 1<<16:
 		return 0, usagef("--scale %d: want a number from 1 to 65536", o.scale)
 	case o.budget < 1 || o.budget > 1<<20:
