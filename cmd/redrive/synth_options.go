@@ -70,9 +70,9 @@ type setter func(o *synthOptions, name, value string) error
 var synthOptionList = []synthOption{
 	{"threads", "N", "worker threads, each with a connection of its own [1]", integer(func(o *synthOptions, n int) { o.Threads = n })},
 	{"events", "N", "stop after so many events; 0: no limit [0]", integer(func(o *synthOptions, n int) { o.Events = uint64(max(0, n)) })},
-	{"time", "N", "stop after so many seconds; 0: no limit [10]", integer(func(o *synthOptions, n int) { o.Time = seconds(n) })},
+	{"time", "N", "stop after so many seconds; 0: no limit [10]", integer(func(o *synthOptions, n int) { o.Time = wholeSeconds(n) })},
 	{"rate", "N", "events per second over all threads, open loop; 0: closed loop [0]", integer(func(o *synthOptions, n int) { o.Rate = n })},
-	{"report-interval", "N", "seconds between interim lines; 0: none [0]", integer(func(o *synthOptions, n int) { o.ReportInterval = seconds(n) })},
+	{"report-interval", "N", "seconds between interim lines; 0: none [0]", integer(func(o *synthOptions, n int) { o.ReportInterval = wholeSeconds(n) })},
 	{"percentile", "N", "of the latencies in the report; 0: none [95]", integer(func(o *synthOptions, n int) { o.Percentile = n })},
 	{"rand-seed", "N", "seed of all random numbers; 0: from the clock [0]", integer(func(o *synthOptions, n int) { o.Seed = uint64(max(0, n)) })},
 	{"rand-type", "STRING", "special, uniform, gaussian or pareto [special]", setDistribution},
@@ -281,7 +281,7 @@ func printOption(w io.Writer, p synthOption) {
 	fmt.Fprintf(w, "  --%-36s %s\n", p.name+"="+p.value, p.help)
 }
 
-func seconds(n int) time.Duration { return time.Duration(max(0, n)) * time.Second }
+func wholeSeconds(n int) time.Duration { return time.Duration(max(0, n)) * time.Second }
 
 // integer reads one of sysbench's general numbers: all of the value, in 32 bits; empty is 0.
 func integer(set func(*synthOptions, int)) setter {
