@@ -292,8 +292,10 @@ func TestSessionWithoutStart(t *testing.T) {
 func TestAccountsBalance(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	texts := []string{"select 1", "select fail", "select lose", "insert into t values (1)", "kill 5", "set password = 'x'", "begin", "commit"}
-	commands := []byte{wire.ComQuery, wire.ComQuery, wire.ComQuery, wire.ComStmtPrepare, wire.ComStmtExecute, wire.ComStmtClose, wire.ComStmtReset,
-		wire.ComStmtFetch, wire.ComStmtSendLongData, wire.ComPing, wire.ComQuit, wire.ComChangeUser, wire.ComBinlogDump, wire.ComResetConnection}
+	commands := []byte{
+		wire.ComQuery, wire.ComQuery, wire.ComQuery, wire.ComStmtPrepare, wire.ComStmtExecute, wire.ComStmtClose, wire.ComStmtReset,
+		wire.ComStmtFetch, wire.ComStmtSendLongData, wire.ComPing, wire.ComQuit, wire.ComChangeUser, wire.ComBinlogDump, wire.ComResetConnection,
+	}
 	for range 60 {
 		c := newScript()
 		for session := uint64(1); session <= 4; session++ {

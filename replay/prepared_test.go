@@ -59,21 +59,24 @@ func TestPrepared(t *testing.T) {
 			[]string{
 				"COM_STMT_PREPARE select ?", "COM_STMT_PREPARE select 2", "COM_STMT_EXECUTE 1001 ", "COM_STMT_EXECUTE 1002 ",
 				"COM_STMT_RESET 1001 ", "COM_STMT_FETCH 1001 ", "COM_STMT_CLOSE 1001 ",
-			}, "", 0,
+			},
+			"", 0,
 		},
 		{
 			"prepared before the capture", func(add func(byte, string, ...func(*capture.Statement))) {
 				add(wire.ComStmtExecute, text, id(5))
 				add(wire.ComStmtExecute, text, id(5))
 			},
-			[]string{"COM_STMT_PREPARE select ?", "COM_STMT_EXECUTE 1001 ", "COM_STMT_EXECUTE 1001 "}, "", 0,
+			[]string{"COM_STMT_PREPARE select ?", "COM_STMT_EXECUTE 1001 ", "COM_STMT_EXECUTE 1001 "},
+			"", 0,
 		},
 		{
 			"an id used again, its close and prepare not seen", func(add func(byte, string, ...func(*capture.Statement))) {
 				add(wire.ComStmtPrepare, text, id(5))
 				add(wire.ComStmtExecute, "select 2", id(5))
 			},
-			[]string{"COM_STMT_PREPARE select ?", "COM_STMT_PREPARE select 2", "COM_STMT_EXECUTE 1002 "}, "", 0,
+			[]string{"COM_STMT_PREPARE select ?", "COM_STMT_PREPARE select 2", "COM_STMT_EXECUTE 1002 "},
+			"", 0,
 		},
 		{
 			"refused by the target", func(add func(byte, string, ...func(*capture.Statement))) {
@@ -81,13 +84,15 @@ func TestPrepared(t *testing.T) {
 				add(wire.ComStmtExecute, "select fail", id(5))
 				add(wire.ComStmtClose, "select fail", id(5))
 			},
-			[]string{"COM_STMT_PREPARE select fail"}, "its PREPARE failed on the target", 2,
+			[]string{"COM_STMT_PREPARE select fail"},
+			"its PREPARE failed on the target", 2,
 		},
 		{
 			"refused when captured, not by the target", func(add func(byte, string, ...func(*capture.Statement))) {
 				add(wire.ComStmtPrepare, text, func(s *capture.Statement) { s.Outcome.Errno = 1064 })
 			},
-			[]string{"COM_STMT_PREPARE select ?", "COM_STMT_CLOSE 1001 "}, "", 0,
+			[]string{"COM_STMT_PREPARE select ?", "COM_STMT_CLOSE 1001 "},
+			"", 0,
 		},
 		{
 			"closed without being known", func(add func(byte, string, ...func(*capture.Statement))) {
@@ -101,7 +106,8 @@ func TestPrepared(t *testing.T) {
 				add(wire.ComStmtSendLongData, "\x00\x00abc", id(5))
 				add(wire.ComStmtExecute, text, id(5))
 			},
-			[]string{"COM_STMT_PREPARE select ?", "COM_STMT_SEND_LONG_DATA 1001 \x00\x00abc", "COM_STMT_EXECUTE 1001 "}, "", 0,
+			[]string{"COM_STMT_PREPARE select ?", "COM_STMT_SEND_LONG_DATA 1001 \x00\x00abc", "COM_STMT_EXECUTE 1001 "},
+			"", 0,
 		},
 		{
 			"reset connection forgets", func(add func(byte, string, ...func(*capture.Statement))) {
@@ -109,7 +115,8 @@ func TestPrepared(t *testing.T) {
 				add(wire.ComResetConnection, "....")
 				add(wire.ComStmtReset, text, id(5))
 			},
-			[]string{"COM_STMT_PREPARE select ?", "COM_RESET_CONNECTION 774778414 "}, "concerns a statement that was not prepared", 1,
+			[]string{"COM_STMT_PREPARE select ?", "COM_RESET_CONNECTION 774778414 "},
+			"concerns a statement that was not prepared", 1,
 		},
 	}
 	for _, tt := range tests {

@@ -105,8 +105,6 @@ func (o *replayOptions) check(args []string) (speed float64, err error) {
 		return 0, usagef("--speed %w", err)
 	}
 	switch {
-	case strings.Count(" "+strings.Join(args, "  ")+" ", " - ") > 1:
-		return 0, usagef("standard input (-) is one capture: name it once")
 	case o.scale < 1 || o.scale > 1<<16:
 		return 0, usagef("--scale %d: want a number from 1 to 65536", o.scale)
 	case o.budget < 1 || o.budget > 1<<20:
@@ -122,14 +120,19 @@ func (o *replayOptions) check(args []string) (speed float64, err error) {
 // replayFiles are the captures to play. Standard input, which can be read only once, is copied to a temporary file
 // that remove removes.
 func replayFiles(args []string, stdin io.Reader) (files []replay.File, remove func(), err error) {
-	remove = func() {}
+	spooled := ""
+	remove = func() { os.Remove(spooled) } // of no name it removes nothing
 	for _, name := range args {
 		path := name
+		if name == "-" && spooled != "" {
+			remove()
+			return nil, nil, usagef("standard input (-) is one capture: name it once")
+		}
 		if name == "-" {
-			if path, err = spool(stdin); err != nil {
-				return nil, remove, err
+			if spooled, err = spool(stdin); err != nil {
+				return nil, nil, err
 			}
-			remove = func() { os.Remove(path) }
+			path = spooled
 		}
 		files = append(files, replay.File{Name: name, Open: func() (io.ReadCloser, error) { return os.Open(path) }})
 	}
