@@ -37,6 +37,24 @@ func (r *Record) session() (id uint64, ok bool) {
 	return r.Statement.Session, true
 }
 
+// places knows where each session's last record stands in start order.
+type places map[uint64]time.Duration
+
+// place is where the next record stands: its own place, but never before that of the session's record before it.
+func (p places) place(rec *Record) time.Duration {
+	place := rec.Place()
+	id, ok := rec.session()
+	if !ok {
+		return place
+	}
+	place = max(place, p[id])
+	p[id] = place
+	if rec.Kind == KindSessionEnd {
+		delete(p, id)
+	}
+	return place
+}
+
 // An Ordered gives a file's records in start order. It holds the records that the blocks' horizons do not yet let go:
 // about a block where they are fine, the whole file where there are none.
 type Ordered struct {
@@ -46,7 +64,7 @@ type Ordered struct {
 	out    *Record
 	floor  time.Duration // what is still to be read stands here or behind
 	count  uint64
-	places map[uint64]time.Duration // of the last record, by session
+	places places
 	ended  bool
 }
 
@@ -64,7 +82,7 @@ func (w waiting) before(o waiting) bool {
 // InStartOrder reads r, from where it stands, in start order. Records of equal place keep the file's order, and so do
 // those of one session in any case.
 func InStartOrder(r *Reader) *Ordered {
-	return &Ordered{r: r, floor: -1, places: map[uint64]time.Duration{}}
+	return &Ordered{r: r, floor: -1, places: places{}}
 }
 
 // Header is the Reader's.
@@ -107,16 +125,8 @@ func (o *Ordered) read() {
 		return
 	}
 	rec := o.hold(o.r.Record())
-	place := rec.Place()
-	if id, ok := rec.session(); ok {
-		place = max(place, o.places[id])
-		o.places[id] = place
-		if rec.Kind == KindSessionEnd {
-			delete(o.places, id)
-		}
-	}
 	o.count++
-	o.push(waiting{place, o.count, rec})
+	o.push(waiting{o.places.place(rec), o.count, rec})
 	if o.r.lastOfBlock() {
 		o.floor = max(o.floor, o.r.block.Horizon)
 	}

@@ -101,6 +101,7 @@ func newRoot(s streams) *cobra.Command {
 	root.AddCommand(newProxy(s))
 	root.AddCommand(newReplay(s))
 	root.AddCommand(newSynth(s))
+	root.AddCommand(newTrace(s))
 	root.AddCommand(newVersion(s))
 	checkArgs(root)
 	return root
