@@ -138,13 +138,16 @@ func (r *reader) end(key groupKey, end *capture.SessionEnd, shift time.Duration)
 	g.close()
 }
 
-// take waits for room. When ctx ends it goes on without, so that what was counted also gets its fate.
+// take waits for room. When ctx ends it goes on without, so that what was counted also gets its fate. At full speed
+// waiting is the rule; where there is a schedule it is told of as far as it made what comes next late.
 func (r *reader) take(ctx context.Context, cost int, due time.Duration) {
 	waited, ok := r.budget.take(ctx, cost, func() bool { return r.Clock.Now() >= due })
 	if !ok {
 		r.budget.give(-cost)
 	}
-	r.result.paused(waited)
+	if late := min(waited, r.Clock.Now()-due); late > 0 && r.schedule.Paced() {
+		r.result.paused(late)
+	}
 }
 
 func (g *group) put(i *item) {

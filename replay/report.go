@@ -54,7 +54,7 @@ func (r *Result) writeWarnings(p *printer) {
 		p.line("warning: the capture left out %d statements (trace info lists the gaps)", r.Shed)
 	}
 	if r.Paused > 0 {
-		p.line("warning: reading waited %v for room while statements piled up; lag may be due to that", rounded(r.Paused))
+		p.line("warning: reading was late by %v, as statements piled up to the limit (--read-ahead); that shows as lag", rounded(r.Paused))
 	}
 }
 

@@ -29,7 +29,7 @@ type Result struct {
 	Captured    time.Duration `json:"captured_ns"`           // from the capture's first event to its last
 	Expected    time.Duration `json:"expected_ns"`           // that, at the speed of the replay
 	Wall        time.Duration `json:"wall_ns"`               // what the replay took
-	Paused      time.Duration `json:"paused_ns"`             // of it, reading waited for room
+	Paused      time.Duration `json:"paused_ns"`             // of it, reading waited for room and so made statements late
 
 	// Of statements that were answered, copies included.
 	Lag      Quantiles `json:"lag"`

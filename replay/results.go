@@ -111,9 +111,6 @@ func (r *results) copyError() {
 }
 
 func (r *results) paused(d time.Duration) {
-	if d == 0 {
-		return
-	}
 	r.mu.Lock()
 	r.r.Paused += d
 	r.mu.Unlock()
