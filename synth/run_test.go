@@ -473,6 +473,7 @@ func TestRateMode(t *testing.T) {
 			t.Errorf("no %q in:\n%s", want, out)
 		}
 	}
+	checkStartOrder(t, file.Bytes())
 	reader := capture.NewReader(bytes.NewReader(file.Bytes()), "run.rdt")
 	due := map[time.Duration]bool{}
 	for reader.Next() {
@@ -485,6 +486,23 @@ func TestRateMode(t *testing.T) {
 	}
 	if reader.Err() != nil || len(due) != int(events) {
 		t.Errorf("%d due times, %v; want %d", len(due), reader.Err(), events)
+	}
+}
+
+// checkStartOrder reads a capture in start order: the promises made to the recorder while it ran must have held.
+func checkStartOrder(t *testing.T, file []byte) {
+	t.Helper()
+	ordered := capture.InStartOrder(capture.NewReader(bytes.NewReader(file), "run.rdt"))
+	last := time.Duration(0)
+	for ordered.Next() {
+		place := ordered.Record().Place()
+		if place < last {
+			t.Errorf("a record of kind %d at %v after one at %v", ordered.Record().Kind, place, last)
+		}
+		last = place
+	}
+	if err := ordered.Err(); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -645,6 +663,7 @@ func TestTimeHoldsWhenTheServerHangs(t *testing.T) {
 	if _, err := recorder.Close(0); err != nil {
 		t.Fatal(err)
 	}
+	checkStartOrder(t, file.Bytes())
 	begins, unanswered := 0, 0
 	reader := capture.NewReader(bytes.NewReader(file.Bytes()), "run.rdt")
 	for reader.Next() {
