@@ -241,7 +241,7 @@ func (c *connection) Close() error {
 func play(t testing.TB, ctx context.Context, c *script, f *target, setup func(*replay.Player)) (*replay.Result, []byte) {
 	t.Helper()
 	files := []replay.File{memoryFile("hand.rdt", c.bytes(t))}
-	scan, err := replay.ScanFiles(files)
+	scan, err := replay.ScanFiles(context.Background(), files)
 	if err != nil {
 		t.Fatal(err)
 	}

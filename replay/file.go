@@ -10,8 +10,8 @@ import (
 
 // A File is a capture that can be read more than once: first to see what is in it, then to play it.
 type File struct {
-	Name string // for messages
-	Open func() (io.ReadCloser, error)
+	Name string                        // for messages
+	Open func() (io.ReadCloser, error) // gives the same bytes each time: what plays is what the gate has seen
 }
 
 // A stream gives the records of several captures as one, in start order, on the time line of the earliest: offsets

@@ -1,6 +1,7 @@
 package replay_test
 
 import (
+	"context"
 	"errors"
 	"net/netip"
 	"strings"
@@ -15,7 +16,7 @@ import (
 
 func scanOf(t *testing.T, c *script) *replay.Scan {
 	t.Helper()
-	scan, err := replay.ScanFiles([]replay.File{memoryFile("hand.rdt", c.bytes(t))})
+	scan, err := replay.ScanFiles(context.Background(), []replay.File{memoryFile("hand.rdt", c.bytes(t))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,14 +166,14 @@ func TestScanBroken(t *testing.T) {
 	c.start(1, 0)
 	c.query(1, ms, "insert into t values (1)")
 	whole := c.bytes(t)
-	scan, err := replay.ScanFiles([]replay.File{memoryFile("cut.rdt", whole[:len(whole)-1])})
+	scan, err := replay.ScanFiles(context.Background(), []replay.File{memoryFile("cut.rdt", whole[:len(whole)-1])})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if scan.Files[0].Err == nil || !strings.Contains(scan.Files[0].Err.Error(), "cut.rdt: offset") || len(scan.Writes) != 1 {
 		t.Errorf("a cut file: error %v, writes %v, want one with the offset, and the insert", scan.Files[0].Err, scan.Writes)
 	}
-	if _, err := replay.ScanFiles([]replay.File{memoryFile("x.txt", []byte("hello"))}); err == nil || !strings.Contains(err.Error(), "x.txt: offset 0") {
+	if _, err := replay.ScanFiles(context.Background(), []replay.File{memoryFile("x.txt", []byte("hello"))}); err == nil || !strings.Contains(err.Error(), "x.txt: offset 0") {
 		t.Errorf("a foreign file: %v, want an error with its name and offset", err)
 	}
 }

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -50,11 +51,11 @@ func (w Write) String() string {
 }
 
 // ScanFiles reads captures to their ends, in constant memory. A file that was cut short is scanned as far as it goes,
-// which is as far as it would be played; one that cannot be read at all is an error.
-func ScanFiles(files []File) (*Scan, error) {
+// which is as far as it would be played; one that cannot be read at all is an error, and so is the end of ctx.
+func ScanFiles(ctx context.Context, files []File) (*Scan, error) {
 	b := &scanner{writes: map[Write]uint64{}}
 	for _, f := range files {
-		if err := b.file(f); err != nil {
+		if err := b.file(ctx, f); err != nil {
 			return nil, err
 		}
 	}
@@ -74,7 +75,7 @@ type span struct {
 	any      bool
 }
 
-func (b *scanner) file(f File) error {
+func (b *scanner) file(ctx context.Context, f File) error {
 	r, err := f.Open()
 	if err != nil {
 		return fmt.Errorf("open capture: %w", err)
@@ -89,6 +90,9 @@ func (b *scanner) file(f File) error {
 	var times span
 	sessions, open := map[uint64]bool{}, begins{}
 	for reader.Next() {
+		if ctx.Err() != nil {
+			return fmt.Errorf("%s: offset %d: %w", f.Name, reader.Offset(), context.Cause(ctx))
+		}
 		rec := reader.Record()
 		times.note(rec)
 		switch rec.Kind {

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) { mysqltest.Main(m) }
 func playTo(t *testing.T, server *mysqltest.Server, c *script, scale int) (*replay.Result, []*capture.Record) {
 	t.Helper()
 	files := []replay.File{memoryFile("hand.rdt", c.bytes(t))}
-	scan, err := replay.ScanFiles(files)
+	scan, err := replay.ScanFiles(context.Background(), files)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,13 +88,15 @@ func TestReplayToServer(t *testing.T) {
 	add(wire.ComQuery, "INSERT INTO t VALUES (7, 'again')", outcome(0, 0, 1062))
 	add(wire.ComStmtSendLongData, "\x01\x00"+strings.Repeat("x", 100), id(41))
 	add(wire.ComStmtExecute, insert, outcome(0, 1, 0), params(41, "\x03\x00\xFD\x00", binary.LittleEndian.AppendUint32(nil, 8)))
+	bulk := append([]byte("\x80\x00\x03\x00\xFD\x00"), "\x00\x09\x00\x00\x00\x00\x01i\x00\x0A\x00\x00\x00\x00\x01j"...)
+	add(wire.ComStmtBulkExecute, string(bulk), outcome(0, 2, 0), id(41)) // (9, 'i'), (10, 'j')
 	add(wire.ComStmtClose, insert, id(41))
 	add(wire.ComQuery, "COMMIT", outcome(0, 0, 0))
 	add(wire.ComQuery, "UPDATE t SET v = 'a' WHERE id = 7", outcome(0, 1, 0))                     // found, not changed
-	add(wire.ComQuery, "SELECT 1; SELECT id FROM t", outcome(3, 0, 0))                            // several statements
-	add(wire.ComStmtExecute, selected, outcome(2, 0, 0), params(55, "\x03\x00", make([]byte, 4))) // never prepared
+	add(wire.ComQuery, "SELECT 1; SELECT id FROM t", outcome(5, 0, 0))                            // several statements
+	add(wire.ComStmtExecute, selected, outcome(4, 0, 0), params(55, "\x03\x00", make([]byte, 4))) // never prepared
 	add(wire.ComStmtExecute, selected, outcome(0, 0, 0), params(55, "\x03\x00", make([]byte, 4)), func(s *capture.Statement) { s.Flags = capture.Cursor })
-	add(wire.ComStmtFetch, selected, outcome(2, 0, 0), id(55))
+	add(wire.ComStmtFetch, selected, outcome(4, 0, 0), id(55))
 	add(wire.ComStmtReset, selected, outcome(0, 0, 0), id(55))
 	add(wire.ComQuery, "SELECT * FROM missing", outcome(0, 0, 1146))
 	add(wire.ComInitDB, "information_schema", outcome(0, 0, 0))
@@ -105,7 +107,7 @@ func TestReplayToServer(t *testing.T) {
 	add(wire.ComResetConnection, "", outcome(0, 0, 0))
 	add(wire.ComQuit, "")
 	c.end(1, ms*1000)
-	c.in(schema, wire.FoundRows|wire.MultiStatements)
+	c.in(schema, wire.FoundRows|wire.MultiStatements|wire.StmtBulk)
 
 	r, recorded := playTo(t, server, c, 1)
 	if len(r.Differences) > 0 || r.Errors.Same != 2 || !r.Complete() {
@@ -117,11 +119,11 @@ func TestReplayToServer(t *testing.T) {
 	}
 	var transactions []string
 	for _, rec := range recorded {
-		if s := &rec.Statement; rec.Kind == capture.KindStatement && s.RunsSQL() && s.Number <= 8 {
+		if s := &rec.Statement; rec.Kind == capture.KindStatement && s.RunsSQL() && s.Number <= 9 {
 			transactions = append(transactions, fmt.Sprintf("%d.%d/%d", s.Txn, s.Place, s.TxnEnd))
 		}
 	}
-	want := []string{"1.1/0", "1.2/0", "1.3/0", "1.4/0", fmt.Sprintf("1.5/%d", capture.TxnCommit)}
+	want := []string{"1.1/0", "1.2/0", "1.3/0", "1.4/0", "1.5/0", fmt.Sprintf("1.6/%d", capture.TxnCommit)}
 	if !slices.Equal(transactions, want) {
 		t.Errorf("transactions recorded as %v, want %v", transactions, want)
 	}

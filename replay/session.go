@@ -11,8 +11,9 @@ import (
 	"redrive/internal/wire"
 )
 
-// copied are the capabilities that change what statements mean, and so are the captured client's.
-const copied = wire.FoundRows | wire.MultiStatements | wire.IgnoreSpace | wire.Interactive | wire.LocalFiles
+// copied are the capabilities that change what statements mean or may be sent, and so are the captured client's.
+const copied = wire.FoundRows | wire.MultiStatements | wire.IgnoreSpace | wire.Interactive | wire.LocalFiles |
+	wire.StmtBulk | wire.BulkUnitResults
 
 // An actor is one session on the target: a captured one's, or a copy's. It belongs to the goroutine of its run.
 type actor struct {

@@ -70,12 +70,12 @@ func runReplay(ctx context.Context, o *replayOptions, args []string, s streams) 
 	if err != nil {
 		return err
 	}
-	files, remove, err := replayFiles(args, s.in)
+	files, closeAll, err := replayFiles(args, s.in)
 	if err != nil {
 		return err
 	}
-	defer remove()
-	scan, err := replay.ScanFiles(files)
+	defer closeAll()
+	scan, err := replay.ScanFiles(ctx, files)
 	if err != nil {
 		return err
 	}
@@ -117,39 +117,60 @@ func (o *replayOptions) check(args []string) (speed float64, err error) {
 	return speed, nil
 }
 
-// replayFiles are the captures to play. Standard input, which can be read only once, is copied to a temporary file
-// that remove removes.
-func replayFiles(args []string, stdin io.Reader) (files []replay.File, remove func(), err error) {
-	spooled := ""
-	remove = func() { os.Remove(spooled) } // of no name it removes nothing
-	for _, name := range args {
-		path := name
-		if name == "-" && spooled != "" {
-			remove()
-			return nil, nil, usagef("standard input (-) is one capture: name it once")
+// replayFiles opens the captures to play. Each is read twice, from one and the same open file and no further than it
+// reached at first, so that what is played is what the gate has seen. Pipes, which can be read only once, are copied to
+// temporary files.
+func replayFiles(args []string, stdin io.Reader) (files []replay.File, closeAll func(), err error) {
+	var opened []*os.File
+	closeAll = func() {
+		for _, f := range opened {
+			f.Close() // read only: nothing to lose
 		}
-		if name == "-" {
-			if spooled, err = spool(stdin); err != nil {
-				return nil, nil, err
-			}
-			path = spooled
-		}
-		files = append(files, replay.File{Name: name, Open: func() (io.ReadCloser, error) { return os.Open(path) }})
 	}
-	return files, remove, nil
+	for _, name := range args {
+		f, size, err := openCapture(name, stdin)
+		if err != nil {
+			closeAll()
+			return nil, nil, err
+		}
+		opened = append(opened, f)
+		files = append(files, replay.File{Name: name, Open: func() (io.ReadCloser, error) {
+			return io.NopCloser(io.NewSectionReader(f, 0, size)), nil
+		}})
+	}
+	return files, closeAll, nil
 }
 
-func spool(r io.Reader) (path string, err error) {
-	f, err := os.CreateTemp("", "redrive-*.rdt")
+func openCapture(name string, stdin io.Reader) (f *os.File, size int64, err error) {
+	if name == "-" {
+		return spool(stdin)
+	}
+	if f, err = os.Open(name); err != nil {
+		return nil, 0, fmt.Errorf("open capture: %w", err)
+	}
+	info, err := f.Stat()
 	if err != nil {
-		return "", fmt.Errorf("keep standard input: %w", err)
+		f.Close()
+		return nil, 0, fmt.Errorf("open capture: %w", err)
 	}
-	_, err = io.Copy(f, r)
-	if err := errors.Join(err, f.Close()); err != nil {
-		os.Remove(f.Name())
-		return "", fmt.Errorf("keep standard input: %w", err)
+	if info.Mode().IsRegular() {
+		return f, info.Size(), nil
 	}
-	return f.Name(), nil
+	defer f.Close()
+	return spool(f)
+}
+
+// spool copies r to a temporary file that has no name any more, so that it goes when it is closed.
+func spool(r io.Reader) (f *os.File, size int64, err error) {
+	if f, err = os.CreateTemp("", "redrive-*.rdt"); err != nil {
+		return nil, 0, fmt.Errorf("keep a pipe's capture: %w", err)
+	}
+	os.Remove(f.Name())
+	if size, err = io.Copy(f, r); err != nil {
+		f.Close()
+		return nil, 0, fmt.Errorf("keep a pipe's capture: %w", err)
+	}
+	return f, size, nil
 }
 
 // admit asks the target who it is, and the gate whether the captures may be played to it.
