@@ -1,6 +1,7 @@
 package replay_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -371,4 +372,48 @@ func checkRecording(t *testing.T, file []byte) {
 	if len(open) > 0 {
 		t.Errorf("sessions without an end: %v", open)
 	}
+}
+
+// Several captures are played on one time line, as their clocks tell, whatever numbers their sessions have in common.
+func TestSeveralFiles(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var files []replay.File
+		for i, start := range []time.Duration{500 * ms, 0} {
+			c := newScript()
+			c.header.Start = c.header.Start.Add(start)
+			c.start(1, 100*ms)
+			c.query(1, 200*ms, fmt.Sprintf("select %d", i), affected)
+			c.query(1, 300*ms, fmt.Sprintf("select fail %d", i), affected)
+			c.end(1, 400*ms)
+			files = append(files, memoryFile(fmt.Sprintf("%d.rdt", i), c.bytes(t)))
+		}
+		scan, err := replay.ScanFiles(context.Background(), files)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := &target{clock: capture.NewClock()}
+		var out bytes.Buffer
+		recorder := capture.NewRecorder(&out, capture.Header{Start: f.clock.Start()}, capture.RecorderOptions{Block: true})
+		p := &replay.Player{Files: files, Scan: scan, Recorder: recorder, Clock: f.clock, Dial: f.dial}
+		r, err := p.Run(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := recorder.Close(0); err != nil {
+			t.Fatal(err)
+		}
+		want := []string{"100ms select 1", "200ms select fail 1", "600ms select 0", "700ms select fail 0"}
+		for i, command := range f.commands {
+			if got := fmt.Sprint(command.at, " ", command.text); got != want[i] {
+				t.Errorf("command %d is %q, want %q", i, got, want[i])
+			}
+		}
+		if r.Sessions.Captured != 2 || r.Sessions.Opened != 2 || r.Wall != 800*ms {
+			t.Errorf("%d sessions captured, %d opened, took %v; want 2, 2, 800ms", r.Sessions.Captured, r.Sessions.Opened, r.Wall)
+		}
+		if len(r.Differences) != 2 || r.Differences[0].Where != "1.rdt:1.2" || r.Differences[1].Where != "0.rdt:1.2" {
+			t.Errorf("differences %+v, want one at 1.rdt:1.2 and one at 0.rdt:1.2", r.Differences)
+		}
+		checkRecording(t, out.Bytes())
+	})
 }

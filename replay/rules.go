@@ -70,6 +70,8 @@ func forbiddenSQL(text []byte) string {
 				return reason
 			}
 			first, second = "", ""
+		case word == "kill" && first == "begin" && second == "not": // within BEGIN NOT ATOMIC … END
+			return skipAdmin
 		case t.Kind == sqltext.Hint || t.Kind == sqltext.Operator && word == "(":
 		case first == "":
 			first = word

@@ -30,6 +30,7 @@ func TestNeverReplayed(t *testing.T) {
 		{query("/*!50000 KILL 5 */"), false},
 		{query("select 1; kill 5"), false},
 		{query("begin;\nKILL CONNECTION 5;"), false},
+		{query("BEGIN NOT ATOMIC IF 1 THEN KILL 5; END IF; END"), false},
 		{query("shutdown"), false},
 		{query("SET PASSWORD FOR u = 'x'"), false},
 		{query("set\tpassword = 'x'"), false},
