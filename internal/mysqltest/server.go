@@ -74,9 +74,10 @@ func Launch(options ...string) (*Server, error) {
 	return s, nil
 }
 
-// Options that mariadb-install-db and mariadbd must agree on.
+// Options that mariadb-install-db and mariadbd must agree on. A server that starts removes what it takes for temporary
+// tables left behind by another: two must not share a folder for them.
 func (s *Server) commonOptions() []string {
-	options := []string{"--no-defaults", "--datadir=" + s.dataDir(), "--innodb-log-file-size=32M"}
+	options := []string{"--no-defaults", "--datadir=" + s.dataDir(), "--tmpdir=" + s.dir, "--innodb-log-file-size=32M"}
 	if os.Geteuid() == 0 {
 		options = append(options, "--user=root")
 	}
