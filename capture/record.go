@@ -46,7 +46,7 @@ type Statement struct {
 	Text        []byte // SQL text; of an execute or close, the text it was prepared from; else the rest of the payload
 	TextLen     uint64 // length of the whole text, if Flags has Truncated
 	TextHash    uint64 // FNV-1a (64 bit) of the whole text, if Flags has Truncated
-	Params      Params // of an execute
+	Params      Params // of an execute; of a fetch Values alone: the number of rows, four bytes
 	Attributes  []byte // query attributes as sent; nil if none
 
 	Intended time.Duration // when it was due; 0 where nothing paced it

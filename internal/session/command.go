@@ -194,6 +194,9 @@ func (f *Follower) readStatementID(c *command, rest []byte) {
 	} else if p := f.statements[s.StatementID]; p != nil {
 		s.Text = p.text
 	}
+	if c.code == wire.ComStmtFetch {
+		s.Params.Values = rest[4:] // how many rows
+	}
 }
 
 func (f *Follower) readExecute(c *command) {
