@@ -18,13 +18,14 @@ type decoder struct {
 	digits [columnCount]int // digits read of a column of digits
 	ends   []uint32         // by word, in colWordBytes
 	model  model
-	left   int // records to come
+	number []int // which columns of numbers are there
+	left   int   // records to come
 	text   []byte
 	gtids  []byte
 	err    error
 }
 
-// A cursor reads one column. A column that was left out gives zeros.
+// A cursor reads one column. Behind its end are zeros.
 type cursor struct {
 	data    []byte
 	off     int
@@ -39,6 +40,12 @@ func (d *decoder) begin(payload []byte, records int) error {
 	d.left, d.err = records, nil
 	if err := d.split(payload); err != nil {
 		return err
+	}
+	d.number = d.number[:0]
+	for i := range numberCount {
+		if d.cols[colNumbers+i].present {
+			d.number = append(d.number, i)
+		}
 	}
 	return d.dictionary()
 }
@@ -87,17 +94,17 @@ func (d *decoder) dictionary() error {
 // get reads the next value of a column.
 func (d *decoder) get(id int) uint64 {
 	c := &d.cols[id]
-	if c.off < len(c.data) && c.data[c.off] < 0x80 {
+	if c.off >= len(c.data) {
+		return 0
+	}
+	if b := c.data[c.off]; b < 0x80 {
 		c.off++
-		return uint64(c.data[c.off-1])
+		return uint64(b)
 	}
 	return d.getLong(c)
 }
 
 func (d *decoder) getLong(c *cursor) uint64 {
-	if !c.present {
-		return 0
-	}
 	v, n := binary.Uvarint(c.data[c.off:])
 	if n <= 0 {
 		d.fail(errColumnEnds)
@@ -161,20 +168,29 @@ func (d *decoder) expand(dst, template []byte, col int) (text, buf []byte) {
 // appendDigits appends the next n digits of a column of digits.
 func (d *decoder) appendDigits(dst []byte, n uint64, col int) []byte {
 	data, at := d.cols[col].data, d.digits[col]
-	if n > uint64(2*len(data)-at) {
+	if n == 0 || n > uint64(2*len(data)-at) {
 		d.fail(errColumnEnds)
 		return dst
 	}
 	end := at + int(n)
 	d.digits[col] = end
 	d.cols[col].off = (end + 1) / 2
-	var seen byte
-	for ; at < end; at++ {
-		digit := data[at/2] >> (at & 1 * 4) & 15
-		seen = max(seen, digit)
-		dst = append(dst, '0'+digit)
+	var over byte // has bit 4 set once a digit is above 9
+	digit := func(v byte) byte {
+		over |= v + 6
+		return '0' + v
 	}
-	if seen > 9 {
+	if at%2 == 1 {
+		dst = append(dst, digit(data[at/2]>>4))
+		at++
+	}
+	for _, b := range data[at/2 : max(at, end)/2] {
+		dst = append(dst, digit(b&15), digit(b>>4))
+	}
+	if end%2 == 1 && at < end {
+		dst = append(dst, digit(data[end/2]&15))
+	}
+	if over&16 != 0 {
 		d.fail(errors.New("a digit above 9"))
 	}
 	return dst
@@ -252,7 +268,7 @@ func (d *decoder) statement(s *Statement) {
 	}
 	t := d.model.text(text)
 	session.expect(t)
-	for i := range t {
+	for _, i := range d.number {
 		t[i] += unzigzag(d.get(colNumbers + i))
 	}
 	d.assign(s, t)

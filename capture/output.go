@@ -11,10 +11,6 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// frameSize is where a block's payload is cut into zstd frames: every column of at least this size gets its own, so
-// that it has its own statistics.
-const frameSize = 2 << 10
-
 // An output writes blocks to a file, one Write each. It keeps its first error and writes nothing after it.
 type output struct {
 	w      io.Writer
@@ -28,7 +24,7 @@ type output struct {
 
 func newOutput(w io.Writer, h Header) *output {
 	o := &output{w: w}
-	o.zstd, o.err = zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1),
+	o.zstd, o.err = zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithAllLitEntropyCompression(true), zstd.WithEncoderConcurrency(1),
 		zstd.WithEncoderCRC(false), zstd.WithWindowSize(blockSize))
 	o.write(appendFileHeader(nil, h, &o.err))
 	return o
@@ -69,19 +65,9 @@ func (o *output) records(b *block) {
 	b.info.Offset = o.offset
 	o.raw = b.appendPayload(o.raw[:0])
 	o.buf = append(o.buf[:0], make([]byte, blockHeaderLen)...)
-	o.compress(b)
+	o.buf = o.zstd.EncodeAll(o.raw, o.buf)
 	o.finish(blockHeader{kind: blockRecords, codec: codecZstd, block: b.info})
 	o.index = b.info.appendIndexEntry(o.index)
-}
-
-// compress appends the payload of b, which is in raw, to buf as zstd frames.
-func (o *output) compress(b *block) {
-	rest := o.raw
-	for len(rest) > 0 {
-		n := b.frame(rest)
-		o.buf = o.zstd.EncodeAll(rest[:n], o.buf)
-		rest = rest[n:]
-	}
 }
 
 // finish writes what is in buf behind a block header. Bytes that did not become fewer are stored as they are.

@@ -221,13 +221,15 @@ func TestRecorderThatBlocks(t *testing.T) {
 func TestRecorderKeepsWhatIsBegun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := disk{gate: make(chan struct{})}
-		r := capture.NewRecorder(&d, capture.Header{}, capture.RecorderOptions{Budget: 20_000})
-		for i := range uint64(2000) {
-			r.Statement(statement(1, i+1))
+		r := capture.NewRecorder(&d, capture.Header{}, capture.RecorderOptions{Budget: 200_000})
+		for i := range uint64(20_000) {
+			s := statement(1, i+1)
+			s.Params.Values = s.Text // stored every time, unlike a text
+			r.Statement(s)
 		}
 		slow := statement(2, 1)
 		r.Begin(slow)
-		r.Statement(statement(1, 2001))
+		r.Statement(statement(1, 20_001))
 		r.Statement(slow)
 		close(d.gate)
 		l, err := r.Close(0)

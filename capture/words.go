@@ -46,25 +46,46 @@ func (w *words) word(b *block, p []byte, expected uint64) uint64 {
 // text is the number of p's template: p with every run of digits replaced by one 0. The digits go to the columns
 // that follow col: how long each run is, and the digits, two a byte.
 func (w *words) text(b *block, p []byte, col int) uint64 {
-	dict := b.cols[colWordBytes]
+	if len(p) == 0 {
+		return 0
+	}
+	dict, runs, digits, n := b.cols[colWordBytes], b.cols[col+1], b.cols[col+2], b.digits[col+2]
+	before := len(runs) + len(digits)
 	for i := 0; i < len(p); {
 		j := i
 		for j < len(p) && p[j]-'0' > 9 {
 			j++
 		}
 		dict = append(dict, p[i:j]...)
-		i = j
-		for j < len(p) && p[j]-'0' <= 9 {
+		for i = j; j < len(p) && p[j]-'0' <= 9; {
 			j++
 		}
 		if j > i {
 			dict = append(dict, '0')
-			b.putDigits(p[i:j], col)
+			runs = binary.AppendUvarint(runs, uint64(j-i))
+			digits = appendDigits(digits, n, p[i:j])
+			n += j - i
 			i = j
 		}
 	}
-	b.cols[colWordBytes] = dict
+	b.size += len(runs) + len(digits) - before
+	b.cols[colWordBytes], b.cols[col+1], b.cols[col+2], b.digits[col+2] = dict, runs, digits, n
 	return w.last(b)
+}
+
+// appendDigits appends a run to digits, which holds n: two a byte, the first in the low half.
+func appendDigits(digits []byte, n int, run []byte) []byte {
+	if n%2 == 1 {
+		digits[len(digits)-1] |= (run[0] - '0') << 4
+		run = run[1:]
+	}
+	for ; len(run) >= 2; run = run[2:] {
+		digits = append(digits, run[0]-'0'|(run[1]-'0')<<4)
+	}
+	if len(run) == 1 {
+		digits = append(digits, run[0]-'0')
+	}
+	return digits
 }
 
 // last is the number of the word whose bytes were just appended to the dictionary. If it was there before, they are
