@@ -226,7 +226,7 @@ func TestSysbenchRoundTrip(t *testing.T) {
 			}
 		}
 		perStatement := float64(len(data)) / float64(len(statements))
-		if limit := map[bool]float64{false: 22, true: 33}[prepared]; perStatement > limit {
+		if limit := 20.0; perStatement > limit {
 			t.Errorf("prepared=%v: %.1f bytes a statement, want at most %v", prepared, perStatement, limit)
 		}
 	}
