@@ -49,6 +49,23 @@ func (b *block) putValue(id int, value uint64, before int) {
 	b.values[id] = before + 1
 }
 
+// putTime appends the code of a time to a column of times and to that of its low bits, which are mostly random: apart,
+// the others compress.
+func (b *block) putTime(id int, code uint64, before int) {
+	b.put(id, code>>16, before)
+	if code&0xFFFF == 0 {
+		return
+	}
+	id += colLows - colIntended
+	col := b.cols[id]
+	n := len(col)
+	if zeros := 2*before - n; zeros > 0 {
+		col = append(col, make([]byte, zeros)...)
+	}
+	b.cols[id] = append(col, byte(code), byte(code>>8))
+	b.size += len(b.cols[id]) - n
+}
+
 // putBytes appends to a column of bytes.
 func (b *block) putBytes(id int, p []byte) {
 	b.cols[id] = append(b.cols[id], p...)
@@ -75,4 +92,26 @@ func (b *block) appendPayload(dst []byte) []byte {
 		dst = append(dst, col...)
 	}
 	return dst
+}
+
+// frameSize is the size from which on a column is a zstd frame of its own: then it has its own statistics.
+const frameSize = 2 << 10
+
+// frame is how much of rest, the end of the payload from some column on, goes into one zstd frame: one large column, or
+// small ones up to the next large one.
+func frame(rest []byte) int {
+	end := 0
+	for end < len(rest) {
+		_, n := binary.Uvarint(rest[end:])
+		size, m := binary.Uvarint(rest[end+n:])
+		large := size >= frameSize
+		if large && end > 0 {
+			break
+		}
+		end += n + m + int(size)
+		if large {
+			break
+		}
+	}
+	return end
 }

@@ -145,18 +145,19 @@ func TestHandmadeBlocks(t *testing.T) {
 		{"a column twice", join(select1, column(6, 1)), 1, "column 6 occurs twice"},
 		{"a column too long", []byte{6, 9, 1}, 1, "column at byte 0 of 3 exceeds the block"},
 		{"slots of one session left out", column(3, 2), 2, ","},
-		{"zeros at a column's end left out", column(20, 2), 2, ","},
+		{"zeros at a column's end left out", column(26, 2), 2, ","},
 		{"a run of no digits", join(column(4, 1), column(5, '0'), column(6, 1)), 1, "a column ends too early"},
-		{"too many values", column(20, 2, 2), 1, "column 20 has more values than records"},
+		{"too many values", column(26, 2, 2), 1, "column 26 has more values than records"},
 		{"a word that is not there", column(6, 1), 1, "word 1 of 0"},
 		{"a word of no bytes", column(4, 5), 0, "the dictionary exceeds its bounds"},
 		{"bytes of no word", column(5, 5), 0, "the dictionary has bytes of no word"},
 		{"digits missing", join(column(4, 1), column(5, '0'), column(6, 1), column(7, 3), column(8, 0x21)), 1, "a column ends too early"},
 		{"a digit above 9", join(column(4, 1), column(5, '0'), column(6, 1), column(7, 1), column(8, 0x0A)), 1, "a digit above 9"},
 		{"a slot that is not there", column(2, 4), 1, "session slot 4 of 0"},
-		{"values missing", column(32, 8), 1, "a column ends too early"},
-		{"a time before the start", column(15, 2), 1, "a time before the capture's start"},
-		{"half a number", column(20, 0x80), 1, "a column ends too early"},
+		{"values missing", column(38, 8), 1, "a column ends too early"},
+		{"half a time", column(21, 1), 1, "column 21 has more values"},
+		{"a time before the start", column(21, 2, 0), 1, "a time before the capture's start"},
+		{"half a number", column(26, 0x80), 1, "a column ends too early"},
 	} {
 		got, r := read(appendBlock(headerOnly(), test.payload, test.records))
 		var texts []string
@@ -217,7 +218,7 @@ func FuzzReader(f *testing.F) {
 
 // FuzzPayload reads blocks whose checksum is right and whose columns are anything.
 func FuzzPayload(f *testing.F) {
-	f.Add(column(20, 2), uint32(1))
+	f.Add(column(26, 2), uint32(1))
 	f.Add(bytes.Join([][]byte{column(1, 0, 1, 2, 3, 4), column(4, 8), column(5, []byte("SELECT 0")...), column(6, 1, 1), column(7, 3, 1), column(8, 0x21, 0x43)}, nil), uint32(5))
 	f.Fuzz(func(t *testing.T, payload []byte, records uint32) {
 		got, r := read(appendBlock(headerOnly(), payload, records%1000))

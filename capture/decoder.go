@@ -245,9 +245,20 @@ func (d *decoder) session() *sessionState {
 	return &d.model.sessions[slot]
 }
 
+// statementTime reads a time whose low bits are in a column of their own.
+func (d *decoder) statementTime(col int, p time.Duration) time.Duration {
+	code := d.get(col) << 16
+	if c := &d.cols[col+colLows-colIntended]; c.off+1 < len(c.data) {
+		code |= uint64(c.data[c.off]) | uint64(c.data[c.off+1])<<8
+		c.off += 2
+	}
+	return d.timeOf(code, p)
+}
+
 // time reads a time stored as its distance from p.
-func (d *decoder) time(col int, p time.Duration) time.Duration {
-	code := d.get(col)
+func (d *decoder) time(col int, p time.Duration) time.Duration { return d.timeOf(d.get(col), p) }
+
+func (d *decoder) timeOf(code uint64, p time.Duration) time.Duration {
 	t := timeOf(code, p)
 	if code != 0 && t <= 0 {
 		d.fail(errors.New("a time before the capture's start"))
@@ -276,10 +287,10 @@ func (d *decoder) statement(s *Statement) {
 }
 
 func (d *decoder) times(s *Statement, session *sessionState) {
-	s.Intended = d.time(colIntended, session.intendedFrom())
+	s.Intended = d.statementTime(colIntended, session.intendedFrom())
 	p := max(session.done, s.Intended)
 	for i, t := range [...]*time.Duration{&s.Received, &s.Complete, &s.Sent, &s.First, &s.Done} {
-		*t = d.time(colReceived+i, p)
+		*t = d.statementTime(colReceived+i, p)
 		if *t > 0 {
 			p = *t
 		}

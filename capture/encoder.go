@@ -134,10 +134,10 @@ func (e *encoder) command(kind Kind, s *Statement, flags Flags) {
 // times stores each time as its distance from the one before.
 func (e *encoder) times(s *Statement, session *sessionState, before int) {
 	b := e.block
-	b.put(colIntended, timeCode(s.Intended, session.intendedFrom()), before)
+	b.putTime(colIntended, timeCode(s.Intended, session.intendedFrom()), before)
 	p := max(session.done, s.Intended)
 	for i, t := range [...]time.Duration{s.Received, s.Complete, s.Sent, s.First, s.Done} {
-		b.put(colReceived+i, timeCode(t, p), before)
+		b.putTime(colReceived+i, timeCode(t, p), before)
 		if t > 0 {
 			p = t
 		}

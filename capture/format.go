@@ -139,6 +139,13 @@ const (
 	colFirst
 	colDone
 
+	colLows // the low 16 bits of the six times above, in their order
+	_       // Received
+	_       // Complete
+	_       // Sent
+	_       // First
+	_       // Done
+
 	colValueBytes
 	colAttributeBytes
 

@@ -65,7 +65,11 @@ func (o *output) records(b *block) {
 	b.info.Offset = o.offset
 	o.raw = b.appendPayload(o.raw[:0])
 	o.buf = append(o.buf[:0], make([]byte, blockHeaderLen)...)
-	o.buf = o.zstd.EncodeAll(o.raw, o.buf)
+	for rest := o.raw; len(rest) > 0; {
+		n := frame(rest)
+		o.buf = o.zstd.EncodeAll(rest[:n], o.buf)
+		rest = rest[n:]
+	}
 	o.finish(blockHeader{kind: blockRecords, codec: codecZstd, block: b.info})
 	o.index = b.info.appendIndexEntry(o.index)
 }
