@@ -135,6 +135,23 @@ func TestWriteGate(t *testing.T) {
 	}
 }
 
+// What a command does that we do not know, nobody can say; and what MariaDB sets or calls from within a harmless word.
+func TestWriteGateInDoubt(t *testing.T) {
+	unknown := newScript()
+	unknown.add(1, ms, 0x2A, "")
+	scripts := map[string]*script{"an unknown command": unknown}
+	for _, text := range []string{"SET STATEMENT max_statement_time=1 FOR SET GLOBAL wait_timeout=1", "EXPLAIN SELECT * FROM (SELECT f()) d", "SHOW STATUS WHERE f()"} {
+		scripts[text] = newScript()
+		scripts[text].query(1, ms, text)
+	}
+	for name, c := range scripts {
+		var refusal *replay.Refusal
+		if _, err := (replay.Gate{}).Check(scanOf(t, c), &replay.Target{Address: "db2:3306"}); !errors.As(err, &refusal) {
+			t.Errorf("%s: Check = %v, want a refusal", name, err)
+		}
+	}
+}
+
 func TestScanTables(t *testing.T) {
 	tests := map[string]string{
 		"insert into t values (1)":                          "1 insert t",

@@ -3,8 +3,6 @@ package replay
 import (
 	"bytes"
 
-	"github.com/go-mysql-org/go-mysql/mysql"
-
 	"redrive/capture"
 	"redrive/internal/sqltext"
 	"redrive/internal/wire"
@@ -72,6 +70,8 @@ func forbiddenSQL(text []byte) string {
 			first, second = "", ""
 		case word == "kill" && first == "begin" && second == "not": // within BEGIN NOT ATOMIC … END
 			return skipAdmin
+		case word == "for" && first == "set" && second == "statement": // SET STATEMENT … FOR what counts
+			first, second = "", ""
 		case t.Kind == sqltext.Hint || t.Kind == sqltext.Operator && word == "(":
 		case first == "":
 			first = word
@@ -111,15 +111,17 @@ func mayBeForbidden(text []byte) bool {
 	return bytes.IndexByte(text, ';') >= 0
 }
 
-// writes reports whether sending the command may change what the target keeps.
+// writes reports whether sending the command may change what the target keeps. A command we do not know may.
 func writes(s *capture.Statement) bool {
 	switch s.Command {
 	case wire.ComQuery, wire.ComStmtExecute:
 		return sqltext.Writes(s.Text)
-	case wire.ComStmtBulkExecute, mysql.COM_CREATE_DB, mysql.COM_DROP_DB, mysql.COM_REFRESH:
-		return true
+	case wire.ComSleep, wire.ComQuit, wire.ComInitDB, wire.ComFieldList, wire.ComStatistics, wire.ComProcessInfo, wire.ComDebug,
+		wire.ComPing, wire.ComStmtPrepare, wire.ComStmtSendLongData, wire.ComStmtClose, wire.ComStmtReset,
+		wire.ComSetOption, wire.ComStmtFetch, wire.ComResetConnection:
+		return false
 	}
-	return false
+	return true
 }
 
 // copySkipRule says why copies of a session do not send what the session itself does: they may neither write nor take
@@ -132,8 +134,12 @@ func copySkipRule(s *capture.Statement) string {
 		}
 	case wire.ComStmtBulkExecute:
 		return skipCopyWrites
-	case mysql.COM_CREATE_DB, mysql.COM_DROP_DB, mysql.COM_REFRESH, wire.ComDebug:
+	case wire.ComDebug:
 		return skipCopyCommand
+	default:
+		if writes(s) {
+			return skipCopyCommand
+		}
 	}
 	return ""
 }

@@ -31,6 +31,8 @@ func TestNeverReplayed(t *testing.T) {
 		{query("select 1; kill 5"), false},
 		{query("begin;\nKILL CONNECTION 5;"), false},
 		{query("BEGIN NOT ATOMIC IF 1 THEN KILL 5; END IF; END"), false},
+		{query("SET STATEMENT max_statement_time=1 FOR KILL 5"), false},
+		{query("SET STATEMENT max_statement_time=1 FOR SET PASSWORD = 'x'"), false},
 		{query("shutdown"), false},
 		{query("SET PASSWORD FOR u = 'x'"), false},
 		{query("set\tpassword = 'x'"), false},

@@ -3,6 +3,12 @@ package sqltext
 // lockFunctions take or wait for named locks.
 var lockFunctions = set(`get_lock release_lock release_all_locks`)
 
+// spaceless are the built-in functions whose names, without the sql_mode IGNORE_SPACE, mean a stored function when a
+// space stands between them and the parenthesis.
+var spaceless = set(`adddate bit_and bit_or bit_xor cast count curdate curtime date_add date_sub extract group_concat
+	json_arrayagg json_objectagg max mid min now position session_user st_collect std stddev stddev_pop stddev_samp
+	subdate substr substring sum sysdate system_user trim var_pop var_samp variance`)
+
 // builtins are the functions of MySQL and MariaDB that change nothing beyond their own session, with the words that are
 // not reserved but may stand in front of a parenthesis. Left out on purpose: nextval, setval and whatever starts or
 // steers something in the server.

@@ -60,10 +60,11 @@ func (l *Lexer) effect() effect {
 
 // statementEffect is that of the statement at hand; it reads up to the semicolon or the end.
 func (l *Lexer) statementEffect() effect {
+	l.skipSetStatement()
 	ahead := *l
 	verb := ahead.verb()
 	switch verb {
-	case "select", "values", "table", "do", "handler":
+	case "select", "values", "table", "do", "handler", "show": // SHOW … WHERE may call functions
 		return l.readEffect()
 	case "explain":
 		return l.explainEffect()
@@ -73,12 +74,20 @@ func (l *Lexer) statementEffect() effect {
 		l.toEnd()
 		return effect{locks: true}
 	case "begin", "checksum", "commit", "deallocate", "get", "help", "prepare", "release savepoint", "rollback",
-		"rollback to savepoint", "savepoint", "show", "unlock tables", "use":
+		"rollback to savepoint", "savepoint", "unlock tables", "use":
 		l.toEnd()
 		return effect{}
 	}
 	l.toEnd()
 	return effect{writes: true}
+}
+
+// skipSetStatement passes over MariaDB's SET STATEMENT … FOR, which sets session variables for one statement, and to
+// nothing that a function or subquery gives.
+func (l *Lexer) skipSetStatement() {
+	for ahead := *l; ahead.firstWord() == "set" && ahead.is(ahead.peek(), "statement") && ahead.toStatementFor(); {
+		*l = ahead
+	}
 }
 
 func (l *Lexer) toEnd() {
@@ -95,7 +104,7 @@ func (l *Lexer) readEffect() effect {
 		l.next()
 		switch {
 		case l.is(t, "(") && (last.Kind == Word || last.Kind == Name):
-			e.add(l.callEffect(last, l.is(before, ".")))
+			e.add(l.callEffect(last, l.is(before, "."), last.Stop < t.Start))
 		case l.is(t, "into") && l.peek().Kind != UserVariable,
 			l.is(t, "next") && l.is(l.peek(), "value"),
 			t.Kind == Unterminated:
@@ -109,31 +118,28 @@ func (l *Lexer) readEffect() effect {
 	return e
 }
 
-// callEffect is that of name(…). Only what is known to be harmless is: keywords, types and built-in functions.
-func (l *Lexer) callEffect(name Token, qualified bool) effect {
+// callEffect is that of name(…). Only what is known to be harmless is: keywords, types and built-in functions. In quotes,
+// or some of them with a space behind (gap), these names may mean stored functions.
+func (l *Lexer) callEffect(name Token, qualified, gap bool) effect {
 	var buf [maxWord]byte
-	word := l.Bytes(name)
-	if name.Kind == Name {
-		word = bytes.Trim(word, "`\"")
-	}
-	word = lower(&buf, word)
+	word := lower(&buf, l.Bytes(name))
 	switch {
-	case qualified:
+	case qualified, name.Kind == Name, gap && spaceless[string(word)]:
 		return effect{writes: true}
 	case lockFunctions[string(word)]:
 		return effect{locks: true}
-	case builtins[string(word)], name.Kind == Word && classOf(word) != 0:
+	case builtins[string(word)], classOf(word) != 0:
 		return effect{}
 	}
 	return effect{writes: true}
 }
 
-// explainEffect: EXPLAIN runs nothing, EXPLAIN ANALYZE runs the statement.
+// explainEffect: EXPLAIN ANALYZE runs the statement. EXPLAIN alone may run the subqueries in it, and the functions that
+// these call.
 func (l *Lexer) explainEffect() effect {
 	l.next()
 	if !l.is(l.peek(), "analyze") {
-		l.toEnd()
-		return effect{}
+		return l.readEffect()
 	}
 	l.next()
 	if l.is(l.peek(), "format") { // FORMAT = TREE

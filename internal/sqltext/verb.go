@@ -10,6 +10,24 @@ func Verb(text []byte) string {
 
 // verb reads on to the verb of the statement at hand; the lexer is left somewhere behind it.
 func (l *Lexer) verb() string {
+	word := l.firstWord()
+	for word == "set" && l.is(l.peek(), "statement") {
+		if !l.toStatementFor() {
+			return word
+		}
+		word = l.firstWord()
+	}
+	switch word {
+	case "with":
+		return l.verbAfterWith()
+	case "create", "alter", "drop":
+		return l.verbOfObject(word)
+	}
+	return l.verbOfTwo(word)
+}
+
+// firstWord reads the word that the statement at hand begins with, "" if it begins with something else.
+func (l *Lexer) firstWord() string {
 	t := l.next()
 	for l.is(t, "(") || l.is(t, ";") {
 		t = l.next()
@@ -17,16 +35,17 @@ func (l *Lexer) verb() string {
 	if t.Kind != Word {
 		return ""
 	}
-	word := l.known(t)
-	switch word {
-	case "with":
-		return l.verbAfterWith()
-	case "set":
-		return l.verbOfSet()
-	case "create", "alter", "drop":
-		return l.verbOfObject(word)
+	return l.known(t)
+}
+
+// toStatementFor reads on behind the FOR of SET STATEMENT a=1, b=2 FOR …. It reports false if there is none.
+func (l *Lexer) toStatementFor() bool {
+	for t := l.next(); t.Kind != End && !l.is(t, ";"); t = l.next() {
+		if l.is(t, "for") {
+			return true
+		}
 	}
-	return l.verbOfTwo(word)
+	return false
 }
 
 // next is the next token that is no hint.
@@ -84,19 +103,6 @@ func (l *Lexer) verbAfterWith() string {
 		}
 	}
 	return "select"
-}
-
-// verbOfSet looks through SET STATEMENT a=1, b=2 FOR …
-func (l *Lexer) verbOfSet() string {
-	if !l.is(l.peek(), "statement") {
-		return "set"
-	}
-	for t := l.next(); t.Kind != End && !l.is(t, ";"); t = l.next() {
-		if l.is(t, "for") {
-			return l.verb()
-		}
-	}
-	return "set"
 }
 
 // verbOfObject adds what is created, altered or dropped, whatever stands between: OR REPLACE, TEMPORARY, DEFINER=….
