@@ -22,10 +22,10 @@ import (
 func mixed(t testing.TB) ([]byte, []*capture.Record) {
 	f := fillers(rand.New(rand.NewSource(3)))["random"]
 	var records []*capture.Record
-	for i := range 30 {
+	for i := range 15 {
 		records = append(records, newRecord(allKinds[i%len(allKinds)], f, i))
 	}
-	return write(t, records, 7), records
+	return write(t, records, 6), records
 }
 
 // TestCutAtEveryByte: whole records, then an error with the offset; never an invented record.
@@ -34,7 +34,7 @@ func TestCutAtEveryByte(t *testing.T) {
 	full := 0
 	for n := range len(data) {
 		got, r := read(data[:n])
-		if len(got)%7 != 0 && len(got) != len(want) {
+		if len(got)%6 != 0 && len(got) != len(want) {
 			t.Fatalf("cut to %d bytes: %d records, want those of whole blocks", n, len(got))
 		}
 		compare(t, fmt.Sprintf("cut to %d bytes", n), got, want[:len(got)])

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"hash/maphash"
+	"math/bits"
 )
 
 // words finds the entries of the dictionary of the block at hand: byte strings stored once, in two of its columns.
@@ -52,10 +53,7 @@ func (w *words) text(b *block, p []byte, col int) uint64 {
 	dict, runs, digits, n := b.cols[colWordBytes], b.cols[col+1], b.cols[col+2], b.digits[col+2]
 	before := len(runs) + len(digits)
 	for i := 0; i < len(p); {
-		j := i
-		for j < len(p) && p[j]-'0' > 9 {
-			j++
-		}
+		j := i + nonDigits(p[i:])
 		dict = append(dict, p[i:j]...)
 		for i = j; j < len(p) && p[j]-'0' <= 9; {
 			j++
@@ -71,6 +69,23 @@ func (w *words) text(b *block, p []byte, col int) uint64 {
 	b.size += len(runs) + len(digits) - before
 	b.cols[colWordBytes], b.cols[col+1], b.cols[col+2], b.digits[col+2] = dict, runs, digits, n
 	return w.last(b)
+}
+
+// nonDigits is how many bytes p begins with that are no digits. It looks at eight at a time: x has a byte below 10 where
+// p has a digit, and subtracting 10 from every byte borrows first at the lowest of those.
+func nonDigits(p []byte) int {
+	const each = 0x0101010101010101
+	n := 0
+	for ; n+8 <= len(p); n += 8 {
+		x := binary.LittleEndian.Uint64(p[n:]) ^ '0'*each
+		if digits := (x - 10*each) &^ x & (0x80 * each); digits != 0 {
+			return n + bits.TrailingZeros64(digits)/8
+		}
+	}
+	for n < len(p) && p[n]-'0' > 9 {
+		n++
+	}
+	return n
 }
 
 // appendDigits appends a run to digits, which holds n: two a byte, the first in the low half.
