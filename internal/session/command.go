@@ -207,6 +207,9 @@ func (f *Follower) readExecute(c *command) {
 	if s.StatementID == wire.LastStatementID {
 		s.StatementID = f.lastID
 	}
+	if after := cur; after.Byte()&wire.CursorReadOnly != 0 { // whatever else is known: the shape of the reply hangs on it
+		s.Flags |= capture.Cursor
+	}
 	p := f.statements[s.StatementID]
 	if p == nil {
 		s.Flags |= capture.TextUnknown
@@ -219,9 +222,6 @@ func (f *Follower) readExecute(c *command) {
 		s.Flags |= capture.NoTypes
 		s.Params.Values = cur.Rest()
 		return
-	}
-	if e.Flags&wire.CursorReadOnly != 0 {
-		s.Flags |= capture.Cursor
 	}
 	if len(e.Types) > 0 {
 		p.types = append(p.types[:0], e.Types...)

@@ -48,12 +48,16 @@ func (l *listener) Done(s *capture.Statement) {
 			line += " " + string(p.AppendText(nil))
 		}
 	}
-	for flag, name := range map[capture.Flags]string{
-		capture.Unanswered: "unanswered", capture.Cut: "cut", capture.Unparsed: "unparsed",
-		capture.Truncated: "truncated", capture.TextUnknown: "text-unknown", capture.Cursor: "cursor", capture.Infile: "infile",
+	for _, f := range []struct {
+		flag capture.Flags
+		name string
+	}{
+		{capture.Unanswered, "unanswered"}, {capture.Cut, "cut"}, {capture.Unparsed, "unparsed"},
+		{capture.Truncated, "truncated"}, {capture.TextUnknown, "text-unknown"}, {capture.Cursor, "cursor"},
+		{capture.Infile, "infile"},
 	} {
-		if s.Flags.Has(flag) {
-			line += " " + name
+		if s.Flags.Has(f.flag) {
+			line += " " + f.name
 		}
 	}
 	l.lines = append(l.lines, line)
@@ -316,6 +320,19 @@ func TestFollow(t *testing.T) {
 				`2 STMT_EXECUTE "SELECT c FROM t WHERE id=?" id=4 sets=1 rows=0 1 cursor`,
 				`3 STMT_FETCH "SELECT c FROM t WHERE id=?" id=4 sets=0 rows=1`,
 			}, "",
+		},
+		{
+			"a cursor of a statement that is not known: the reply has no rows all the same", func(caps wire.Capabilities) []chunk {
+				open := resultSet(1, caps, 2|wire.StatusCursorExists)
+				if !caps.Has(wire.DeprecateEOF) {
+					open = open[:len(open)-9]
+				}
+				return []chunk{
+					execute(4, wire.CursorReadOnly, nil), fromServer(open),
+					command(wire.ComPing, ""), server(1, okPayload(0, 2)...),
+				}
+			},
+			[]string{`1 STMT_EXECUTE "" id=4 sets=1 rows=0 text-unknown cursor`, `2 PING ""`}, "",
 		},
 		{
 			"odd replies: SET_OPTION, STATISTICS, FIELD_LIST, an unknown command", func(caps wire.Capabilities) []chunk {

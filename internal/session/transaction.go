@@ -57,6 +57,9 @@ func (t *Transactions) shows(s *capture.Statement) bool {
 	}
 	switch verb(s) {
 	case verbBegin:
+		if s.Outcome.Results > 1 { // of several statements the text shows but the first, the flags what all came to
+			break
+		}
 		t.byText = true
 		return true
 	case verbCommit, verbRollback:

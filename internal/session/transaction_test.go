@@ -14,7 +14,7 @@ import (
 func TestTransactions(t *testing.T) {
 	tests := []struct {
 		name   string
-		script string // "text flags" or "text !errno", one a line
+		script string // "text flags", "text flags*results" or "text !errno", one a line
 		want   string // transaction.place and end
 	}{
 		{"a transaction", "BEGIN 3\nSELECT 1 3\nCOMMIT 2", "1.1 1.2 1.3commit"},
@@ -31,6 +31,8 @@ func TestTransactions(t *testing.T) {
 		{"sysbench begins again after a lock wait", "BEGIN 3\nUPDATE t !1205\nBEGIN 3\nUPDATE t 3\nCOMMIT 2", "1.1 1.2 2.1 2.2 2.3commit"},
 		{"an error outside", "SELECT nope !1146\nSELECT 1 2", "1.1auto 2.1auto"},
 		{"a server whose flags never show it", "BEGIN 2\nUPDATE t 2\nCOMMIT 2\nSELECT 1 2\nbegin 2\nROLLBACK 2", "1.1 1.2 1.3commit 2.1auto 3.1 3.2rollback"},
+		{"several statements in one, whole transactions among them", "BEGIN; UPDATE t; COMMIT 2*3\nSELECT 1 2", "1.1auto 2.1auto"},
+		{"several statements in one that leave it open", "BEGIN; UPDATE t 3*2\nCOMMIT 2", "1.1 1.2commit"},
 		{"comments in front", "/* app */ BEGIN 3\n-- x\\n SELECT 1 3\n/* app */ COMMIT 2", "1.1 1.2 1.3commit"},
 	}
 	ends := map[capture.TxnEnd]string{
@@ -48,7 +50,8 @@ func TestTransactions(t *testing.T) {
 				if errno, failed := strings.CutPrefix(line[cut+1:], "!"); failed {
 					fmt.Sscan(errno, &s.Outcome.Errno)
 				} else {
-					fmt.Sscan(line[cut+1:], &s.Outcome.Status)
+					s.Outcome.Results = 1
+					fmt.Sscanf(line[cut+1:], "%d*%d", &s.Outcome.Status, &s.Outcome.Results)
 					s.Outcome.HasStatus = true
 				}
 				transactions.Assign(&s)
