@@ -50,7 +50,10 @@ func NewReader(r io.Reader, name string) *Reader { return &Reader{r: r, name: na
 
 // Header is what the file says of its origin. It may be called before Next and stays valid.
 func (r *Reader) Header() (*Header, error) {
-	if r.header == nil && r.err == nil {
+	if r.header != nil {
+		return r.header, nil
+	}
+	if r.err == nil {
 		r.header = r.readHeader()
 	}
 	return r.header, r.err
@@ -127,7 +130,7 @@ func (r *Reader) readHeader() *Header {
 		return nil
 	}
 	if err != nil {
-		r.fail(0, fmt.Errorf("the file ends within its header: %w", io.ErrUnexpectedEOF))
+		r.fail(0, endsWithin("its header", err))
 		return nil
 	}
 	if v := binary.LittleEndian.Uint32(buf[8:]); v != formatVersion {
@@ -152,7 +155,7 @@ func (r *Reader) readHeaderJSON(buf []byte) *Header {
 	}
 	buf, err := r.read(buf, int(n)+4)
 	if err != nil {
-		r.fail(0, fmt.Errorf("the file ends within its header: %w", unexpected(err)))
+		r.fail(0, endsWithin("its header", err))
 		return nil
 	}
 	end := len(buf) - 4
@@ -171,10 +174,10 @@ func (r *Reader) readHeaderJSON(buf []byte) *Header {
 
 func isEnd(err error) bool { return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) }
 
-// unexpected is err, an end of file being an unexpected one.
-func unexpected(err error) error {
+// endsWithin says that the file ends there, if that is what err is.
+func endsWithin(what string, err error) error {
 	if isEnd(err) {
-		return io.ErrUnexpectedEOF
+		return fmt.Errorf("the file ends within %s: %w", what, io.ErrUnexpectedEOF)
 	}
 	return err
 }
@@ -218,7 +221,7 @@ func (r *Reader) readWhole() (h blockHeader, err error) {
 		r.stored, err = r.read(r.stored, h.stored)
 	}
 	if err != nil {
-		return h, fmt.Errorf("the file ends within a block: %w", unexpected(err))
+		return h, endsWithin("a block", err)
 	}
 	if blockSum(r.stored) != binary.LittleEndian.Uint32(r.stored[blockHeaderLen-4:]) {
 		return h, errors.New("the block's checksum is wrong")
@@ -275,7 +278,7 @@ func (r *Reader) end(start int64) error {
 	want := appendTrailer(nil, start)
 	got, err := r.read(nil, len(want))
 	if err != nil {
-		return fmt.Errorf("the file ends within its end: %w", unexpected(err))
+		return endsWithin("its end", err)
 	}
 	if string(got) != string(want) {
 		return errors.New("the trailer behind the footer is not the footer's")
