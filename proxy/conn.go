@@ -109,6 +109,7 @@ func (c *conn) upload() {
 		closeWrite(c.server) // the client has said all it will: it may still be waiting for its answer
 	default: // the server does not read any more; what it says is passed on by download
 		c.server.SetReadDeadline(time.Now().Add(lastWords))
+		io.Copy(io.Discard, c.client) // until download ends: hanging up on a client that still sends could cost it the answer
 	}
 }
 
@@ -205,19 +206,25 @@ func (c *conn) look() {
 // greet reads the server's first packet and passes it on with the offers withheld that could not be looked into.
 func (c *conn) greet() error {
 	var header [wire.HeaderLen]byte
-	if _, err := io.ReadFull(c.server, header[:]); err != nil {
-		return greetingError(err)
+	if n, err := io.ReadFull(c.server, header[:]); err != nil {
+		return c.cutGreeting(header[:n], err)
 	}
 	packet := make([]byte, wire.HeaderLen+(int(header[0])|int(header[1])<<8|int(header[2])<<16))
 	copy(packet, header[:])
-	if _, err := io.ReadFull(c.server, packet[wire.HeaderLen:]); err != nil {
-		return greetingError(err)
+	if n, err := io.ReadFull(c.server, packet[wire.HeaderLen:]); err != nil {
+		return c.cutGreeting(packet[:wire.HeaderLen+n], err)
 	}
 	wire.ClearGreetingCapabilities(packet[wire.HeaderLen:], wire.SSL|wire.Compress|wire.Zstd)
 	return c.pass(c.client, packet, false)
 }
 
-func greetingError(err error) error {
+// cutGreeting passes on what came of a greeting before it broke off.
+func (c *conn) cutGreeting(got []byte, err error) error {
+	if len(got) > 0 {
+		if err := c.pass(c.client, got, false); err != nil {
+			return err
+		}
+	}
 	if err == io.EOF || err == io.ErrUnexpectedEOF {
 		err = errors.New("the server closed the connection without a greeting")
 	}

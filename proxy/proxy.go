@@ -152,14 +152,14 @@ func (p *Proxy) each(f func(*conn)) (open int) {
 
 // Totals are the counts so far. It may be called at any time.
 func (p *Proxy) Totals() Totals {
-	p.mu.Lock()
+	p.mu.Lock() // held throughout, so that a connection that ends meanwhile is counted on one side or the other
+	defer p.mu.Unlock()
 	total := p.closed
-	p.mu.Unlock()
-	p.each(func(c *conn) {
+	for c := range p.conns {
 		c.mu.Lock()
-		defer c.mu.Unlock()
 		total.add(&c.totals)
-	})
+		c.mu.Unlock()
+	}
 	return total
 }
 

@@ -229,6 +229,21 @@ func TestBytesPassUnchanged(t *testing.T) {
 	}
 }
 
+// A server that hangs up within its greeting is passed on as far as it came.
+func TestCutGreeting(t *testing.T) {
+	for _, sent := range []string{"", "\x05", "\x05\x00\x00\x00\x0a8."} {
+		peer := mysqltest.NewPeer(t, func(c *mysqltest.PeerConn) { c.Send([]byte(sent)) })
+		conn, err := net.Dial("tcp", start(t, peer.Addr).addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if got, err := io.ReadAll(conn); err != nil || string(got) != sent {
+			t.Errorf("got %q, %v, want %q", got, err, sent)
+		}
+	}
+}
+
 func readPacket(t *testing.T, conn net.Conn) []byte {
 	t.Helper()
 	var header [wire.HeaderLen]byte
@@ -332,6 +347,28 @@ func TestErrorDuringUpload(t *testing.T) {
 	}()
 	got, _ := io.ReadAll(conn)
 	if !bytes.Equal(got, refusal) {
+		t.Errorf("the client got %q, want %q", got, refusal)
+	}
+}
+
+// A client that first sends all and reads then can do so, though the server was gone long before.
+func TestServerGoneDuringUpload(t *testing.T) {
+	refusal := []byte("\x1e\x00\x00\x01\xff\x81\x04#08S01Got a packet bigger..")
+	peer := mysqltest.NewPeer(t, func(c *mysqltest.PeerConn) {
+		c.Accept("10.11", wire.Protocol41|wire.SecureConnection|wire.PluginAuth)
+		io.ReadFull(c.Conn, make([]byte, 1000))
+		c.Send(refusal)
+		c.Conn.Close() // with bytes unread: a reset
+	})
+	p := start(t, peer.Addr)
+	conn := handshake(t, p.addr)
+	conn.Write([]byte("\xff\xff\xff\x00\x03"))
+	for i := range 200 {
+		if _, err := conn.Write(make([]byte, 64<<10)); err != nil {
+			t.Fatalf("after %d pieces of the statement: %v", i, err)
+		}
+	}
+	if got, _ := io.ReadAll(conn); !bytes.Equal(got, refusal) {
 		t.Errorf("the client got %q, want %q", got, refusal)
 	}
 }
@@ -458,6 +495,36 @@ func TestManyConnections(t *testing.T) {
 	}
 }
 
+// What merely has the word in a name is recorded as it is: a replay without it would go astray.
+func TestNamesLikePasswordAreRecorded(t *testing.T) {
+	peer := mysqltest.NewPeer(t, func(c *mysqltest.PeerConn) {
+		c.Accept("10.11", wire.Protocol41|wire.SecureConnection|wire.PluginAuth)
+		for {
+			if _, ok := c.Next(); !ok {
+				return
+			}
+			c.SendPacket(wire.AppendOK(nil, 0, wire.OK{}))
+		}
+	})
+	p := start(t, peer.Addr)
+	conn := handshake(t, p.addr)
+	for _, command := range []string{"\x02app_passwords", "\x03SELECT password FROM u WHERE id=1;\n"} {
+		packet, _ := wire.AppendPacket(nil, 0, []byte(command))
+		conn.Write(packet)
+		readPacket(t, conn)
+	}
+	conn.Close()
+	var got []string
+	for _, rec := range p.records(t) {
+		if s := &rec.Statement; rec.Kind == capture.KindStatement {
+			got = append(got, fmt.Sprintf("%s masked=%t", s.Text, s.Flags.Has(capture.Masked)))
+		}
+	}
+	if want := "[app_passwords masked=false SELECT password FROM u WHERE id=1;\n masked=false]"; fmt.Sprint(got) != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 func TestPasswordsAreNotRecorded(t *testing.T) {
 	server := mysqltest.Shared(t)
 	p := start(t, server.Addr)
@@ -469,6 +536,8 @@ func TestPasswordsAreNotRecorded(t *testing.T) {
 		"SET PASSWORD FOR masked@localhost = PASSWORD('" + secret + "')",
 		"GRANT SELECT ON *.* TO masked@localhost IDENTIFIED BY \"" + secret + "\"",
 		"SELECT PASSWORD('" + secret + "'); DROP USER masked@localhost",
+		"CREATE TABLE test.f (a INT) ENGINE=FEDERATED CONNECTION='mysql://u:" + secret + "@127.0.0.1/test/f'",
+		"SET GLOBAL s3_secret_key='" + secret + "'",
 	} {
 		db.Exec(statement) // those the server refuses must not be recorded in clear either
 	}

@@ -5,6 +5,7 @@ import (
 
 	"redrive/capture"
 	"redrive/internal/sqltext"
+	"redrive/internal/wire"
 )
 
 // A conn hears what its follower understands, and records it. Its methods are called with mu held.
@@ -91,6 +92,10 @@ func (c *conn) record(end *capture.SessionEnd) {
 // mask takes the literals out of a statement that may bear a password. It must not touch the bytes of s.Text, which
 // are the follower's.
 func mask(s *capture.Statement) {
+	switch s.Command {
+	case wire.ComInitDB, wire.ComFieldList, wire.ComChangeUser, wire.ComStmtSendLongData, wire.ComStmtBulkExecute:
+		return // names and data are no statements
+	}
 	if !mayBearPassword(s.Text) {
 		return
 	}
@@ -103,6 +108,7 @@ func mask(s *capture.Statement) {
 // mayBearPassword is quick for what applications send all day, and errs on the side of caution for the rest: a
 // statement that is neither a plain SELECT, INSERT, UPDATE, DELETE or the like, and names a password.
 func mayBearPassword(text []byte) bool {
+	text = bytes.TrimRight(text, "; \t\r\n")
 	if len(text) < 12 {
 		return false
 	}
@@ -117,7 +123,7 @@ func mayBearPassword(text []byte) bool {
 		}
 	}
 	lower := bytes.ToLower(text)
-	for _, word := range [][]byte{[]byte("password"), []byte("identified"), []byte("encrypted by")} {
+	for _, word := range [][]byte{[]byte("password"), []byte("identified"), []byte("encrypted by"), []byte("secret"), []byte("mysql://")} {
 		if bytes.Contains(lower, word) {
 			return true
 		}
