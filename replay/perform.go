@@ -115,7 +115,11 @@ func (a *actor) complete(reply *wire.Reply, times client.Times, err error) {
 	if out.Done == 0 { // no reply, or none to come
 		out.Done = max(out.Sent, a.Clock.Now())
 	}
-	if out.RunsSQL() && err == nil {
+	switch {
+	case !out.RunsSQL():
+	case err != nil:
+		a.transactions.Abandon(out)
+	default:
 		a.transactions.Assign(out)
 		a.result.timed(out, a.prev)
 	}

@@ -179,8 +179,8 @@ func TestLostSessions(t *testing.T) {
 				lost = &rec.Statement
 			}
 		}
-		if lost == nil || lost.Session != 2 || lost.Number != 3 {
-			t.Errorf("the recording's unanswered statement is %+v, want 2.3", lost)
+		if lost == nil || lost.Session != 2 || lost.Number != 3 || lost.Txn == 0 || lost.TxnEnd != capture.TxnDisconnect {
+			t.Errorf("the recording's unanswered statement is %+v, want 2.3, at the end of a transaction", lost)
 		}
 	})
 }

@@ -672,6 +672,9 @@ func TestTimeHoldsWhenTheServerHangs(t *testing.T) {
 			begins++
 		case record.Kind == capture.KindStatement && record.Statement.Flags.Has(capture.Unanswered|capture.Begun):
 			unanswered++
+			if record.Statement.TxnEnd != capture.TxnDisconnect {
+				t.Errorf("the transaction of a statement without an answer ended as %d, want %d", record.Statement.TxnEnd, capture.TxnDisconnect)
+			}
 		}
 	}
 	if reader.Err() != nil || begins != 2 || unanswered != 2 {

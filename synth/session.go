@@ -233,7 +233,12 @@ func (c *conn) store(payload []byte, reply *wire.Reply, err error) {
 		r.Flags = capture.Cut
 	case err != nil:
 		r.Flags = capture.Unanswered
-	case r.RunsSQL():
+	}
+	switch {
+	case !r.RunsSQL():
+	case err != nil:
+		c.trx.Abandon(r)
+	default:
 		c.trx.Assign(r)
 	}
 	if r.Command == wire.ComStmtPrepare {
