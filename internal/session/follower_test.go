@@ -52,8 +52,12 @@ func (l *listener) Done(s *capture.Statement) {
 		flag capture.Flags
 		name string
 	}{
-		{capture.Unanswered, "unanswered"}, {capture.Cut, "cut"}, {capture.Unparsed, "unparsed"},
-		{capture.Truncated, "truncated"}, {capture.TextUnknown, "text-unknown"}, {capture.Cursor, "cursor"},
+		{capture.Unanswered, "unanswered"},
+		{capture.Cut, "cut"},
+		{capture.Unparsed, "unparsed"},
+		{capture.Truncated, "truncated"},
+		{capture.TextUnknown, "text-unknown"},
+		{capture.Cursor, "cursor"},
 		{capture.Infile, "infile"},
 	} {
 		if s.Flags.Has(f.flag) {
@@ -229,7 +233,8 @@ func TestFollow(t *testing.T) {
 			[]string{
 				`1 QUERY "SELECT c FROM t" sets=1 rows=3`, `2 QUERY "UPDATE t SET k=1" affected=5`,
 				`3 QUERY "SELECT broken" error=1064/42000`, `4 PING ""`, `5 QUIT ""`,
-			}, "",
+			},
+			"",
 		},
 		{
 			"an error after rows, and one after definitions", func(caps wire.Capabilities) []chunk {
@@ -244,7 +249,8 @@ func TestFollow(t *testing.T) {
 					command(wire.ComQuery, "SELECT 1"), fromServer(resultSet(1, caps, 2, one)),
 				}
 			},
-			[]string{`1 QUERY "SELECT slow" sets=1 rows=1 error=1317/70100`, `2 QUERY "SELECT 1" sets=1 rows=1`}, "",
+			[]string{`1 QUERY "SELECT slow" sets=1 rows=1 error=1317/70100`, `2 QUERY "SELECT 1" sets=1 rows=1`},
+			"",
 		},
 		{
 			"several results", func(caps wire.Capabilities) []chunk {
@@ -253,7 +259,8 @@ func TestFollow(t *testing.T) {
 				reply = append(reply, resultSet(7, caps, 2)...)
 				return []chunk{command(wire.ComQuery, "SELECT 1; UPDATE t SET a=1; SELECT 2"), fromServer(reply)}
 			},
-			[]string{`1 QUERY "SELECT 1; UPDATE t SET a=1; SELECT 2" sets=2 rows=2 affected=3`}, "",
+			[]string{`1 QUERY "SELECT 1; UPDATE t SET a=1; SELECT 2" sets=2 rows=2 affected=3`},
+			"",
 		},
 		{
 			"an error ends several results", func(caps wire.Capabilities) []chunk {
@@ -264,7 +271,8 @@ func TestFollow(t *testing.T) {
 					command(wire.ComQuery, "DO 1"), server(1, okPayload(0, 2)...),
 				}
 			},
-			[]string{`1 QUERY "SELECT 1;;" sets=1 rows=1 error=1065/42000`, `2 QUERY "DO 1"`}, "",
+			[]string{`1 QUERY "SELECT 1;;" sets=1 rows=1 error=1065/42000`, `2 QUERY "DO 1"`},
+			"",
 		},
 		{
 			"prepared: types are remembered, rows beginning with 00 are no OKs", func(caps wire.Capabilities) []chunk {
@@ -283,7 +291,8 @@ func TestFollow(t *testing.T) {
 				`3 STMT_EXECUTE "SELECT c FROM t WHERE id=?" id=3 sets=1 rows=1 43`,
 				`4 STMT_CLOSE "SELECT c FROM t WHERE id=?" id=3`,
 				`5 STMT_EXECUTE "" id=3 error=1243/HY000 text-unknown`,
-			}, "",
+			},
+			"",
 		},
 		{
 			"pipelined: prepare and execute −1, a close glued in front, replies later", func(caps wire.Capabilities) []chunk {
@@ -299,7 +308,8 @@ func TestFollow(t *testing.T) {
 				`1 STMT_PREPARE "SELECT c FROM t WHERE id=?" id=9`,
 				`2 STMT_EXECUTE "SELECT c FROM t WHERE id=?" id=9 sets=1 rows=0 1`,
 				`3 STMT_CLOSE "SELECT c FROM t WHERE id=?" id=9`, `4 QUERY "DO 1"`,
-			}, "",
+			},
+			"",
 		},
 		{
 			"a cursor: no rows until fetched", func(caps wire.Capabilities) []chunk {
@@ -319,7 +329,8 @@ func TestFollow(t *testing.T) {
 				`1 STMT_PREPARE "SELECT c FROM t WHERE id=?" id=4`,
 				`2 STMT_EXECUTE "SELECT c FROM t WHERE id=?" id=4 sets=1 rows=0 1 cursor`,
 				`3 STMT_FETCH "SELECT c FROM t WHERE id=?" id=4 sets=0 rows=1`,
-			}, "",
+			},
+			"",
 		},
 		{
 			"a cursor of a statement that is not known: the reply has no rows all the same", func(caps wire.Capabilities) []chunk {
@@ -332,7 +343,8 @@ func TestFollow(t *testing.T) {
 					command(wire.ComPing, ""), server(1, okPayload(0, 2)...),
 				}
 			},
-			[]string{`1 STMT_EXECUTE "" id=4 sets=1 rows=0 text-unknown cursor`, `2 PING ""`}, "",
+			[]string{`1 STMT_EXECUTE "" id=4 sets=1 rows=0 text-unknown cursor`, `2 PING ""`},
+			"",
 		},
 		{
 			"odd replies: SET_OPTION, STATISTICS, FIELD_LIST, an unknown command", func(caps wire.Capabilities) []chunk {
@@ -345,7 +357,8 @@ func TestFollow(t *testing.T) {
 					command(0x0F, ""), server(1, errPayload(1047, "08S01", "Unknown command")...),
 				}
 			},
-			[]string{`1 SET_OPTION "\x00\x00"`, `2 STATISTICS ""`, `3 FIELD_LIST "t\x00"`, `4 TIME "" error=1047/08S01`}, "",
+			[]string{`1 SET_OPTION "\x00\x00"`, `2 STATISTICS ""`, `3 FIELD_LIST "t\x00"`, `4 TIME "" error=1047/08S01`},
+			"",
 		},
 		{
 			"LOCAL INFILE: what the client sends is a file, not commands", func(wire.Capabilities) []chunk {
@@ -355,7 +368,8 @@ func TestFollow(t *testing.T) {
 					command(wire.ComQuery, "DO 1"), server(1, okPayload(0, 2)...),
 				}
 			},
-			[]string{`1 QUERY "LOAD DATA LOCAL INFILE 'x' INTO TABLE t" affected=1 infile`, `2 QUERY "DO 1"`}, "",
+			[]string{`1 QUERY "LOAD DATA LOCAL INFILE 'x' INTO TABLE t" affected=1 infile`, `2 QUERY "DO 1"`},
+			"",
 		},
 		{
 			"CHANGE_USER: rounds of authentication are no commands, and statements are gone after it", func(caps wire.Capabilities) []chunk {
@@ -370,32 +384,37 @@ func TestFollow(t *testing.T) {
 			[]string{
 				`1 STMT_PREPARE "SELECT c FROM t WHERE id=?" id=1`, `2 CHANGE_USER "other"`,
 				`3 STMT_EXECUTE "" id=1 error=1243/HY000 text-unknown`,
-			}, "",
+			},
+			"",
 		},
 		{
 			"the end: unanswered, and cut within the reply", func(caps wire.Capabilities) []chunk {
 				reply := resultSet(1, caps, 2, one, one)
 				return []chunk{command(wire.ComQuery, "SELECT c"), fromServer(reply[:len(reply)-12]), command(wire.ComQuery, "SELECT d")}
 			},
-			[]string{`1 QUERY "SELECT c" sets=1 rows=1 cut`, `2 QUERY "SELECT d" unanswered`}, "",
+			[]string{`1 QUERY "SELECT c" sets=1 rows=1 cut`, `2 QUERY "SELECT d" unanswered`},
+			"",
 		},
 		{
 			"a parting error belongs to no statement", func(wire.Capabilities) []chunk {
 				return []chunk{command(wire.ComPing, ""), server(1, okPayload(0, 2)...), server(0, errPayload(4031, "HY000", "idle")...)}
 			},
-			[]string{`1 PING ""`}, "",
+			[]string{`1 PING ""`},
+			"",
 		},
 		{
 			"nonsense from the server", func(wire.Capabilities) []chunk {
 				return []chunk{command(wire.ComQuery, "SELECT 1"), server(1, []byte("\xfe\x00\x00\x02\x00")...), command(wire.ComQuery, "SELECT 2")}
 			},
-			[]string{`1 QUERY "SELECT 1" unparsed`}, "COM_QUERY: not the reply that was expected: an EOF in front of a result",
+			[]string{`1 QUERY "SELECT 1" unparsed`},
+			"COM_QUERY: not the reply that was expected: an EOF in front of a result",
 		},
 		{
 			"replication leaves the protocol", func(wire.Capabilities) []chunk {
 				return []chunk{command(wire.ComBinlogDump, "\x04\x00\x00\x00"), server(1, []byte("\x00event")...)}
 			},
-			[]string{`1 BINLOG_DUMP "\x04\x00\x00\x00" unparsed`}, "COM_BINLOG_DUMP turns the connection into another protocol",
+			[]string{`1 BINLOG_DUMP "\x04\x00\x00\x00" unparsed`},
+			"COM_BINLOG_DUMP turns the connection into another protocol",
 		},
 	}
 	for _, tt := range tests {
