@@ -1,34 +1,17 @@
 package client
 
 import (
-	"bytes"
-	"crypto/rsa"
-	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"fmt"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
-)
 
-// Authentication plugins that go-mysql does not name.
-const (
-	pluginClear   = "mysql_clear_password"
-	pluginEd25519 = "client_ed25519"
+	"redrive/internal/wire"
 )
 
 const (
 	nonceLen        = 20
 	ed25519NonceLen = 32
-)
-
-// Second bytes of caching_sha2_password's AuthMoreData packets, and the requests for a public key.
-const (
-	sha2FastOK             = 3
-	sha2Full               = 4
-	requestCachingKey      = 2
-	requestSHA256Key       = 1
-	authMoreData      byte = 1
 )
 
 // An authenticator answers one plugin's questions.
@@ -46,21 +29,21 @@ func (a *authenticator) begin() ([]byte, error) {
 		return nil, err
 	}
 	switch a.plugin {
-	case mysql.AUTH_NATIVE_PASSWORD:
+	case wire.PluginNative:
 		return mysql.CalcPassword(a.nonce, []byte(a.password)), nil
-	case mysql.AUTH_CACHING_SHA2_PASSWORD:
+	case wire.PluginCachingSHA2:
 		return mysql.CalcCachingSha2Password(a.nonce, a.password), nil
-	case mysql.AUTH_SHA256_PASSWORD:
+	case wire.PluginSHA256:
 		switch {
 		case a.password == "":
 			return []byte{0}, nil
 		case a.private:
 			return a.clear(), nil
 		}
-		return []byte{requestSHA256Key}, nil
-	case pluginEd25519:
+		return []byte{wire.RequestSHA256Key}, nil
+	case wire.PluginEd25519:
 		return mysql.CalcEd25519Password(a.nonce, a.password)
-	case pluginClear:
+	case wire.PluginClear:
 		if !a.tls {
 			return nil, errors.New("the server asks for the password in clear (mysql_clear_password): only done over TLS")
 		}
@@ -73,9 +56,9 @@ func (a *authenticator) begin() ([]byte, error) {
 func (a *authenticator) checkNonce() error {
 	want := nonceLen
 	switch a.plugin {
-	case pluginClear:
+	case wire.PluginClear:
 		return nil
-	case pluginEd25519:
+	case wire.PluginEd25519:
 		want = ed25519NonceLen
 	}
 	if len(a.nonce) < want {
@@ -87,15 +70,15 @@ func (a *authenticator) checkNonce() error {
 
 // more answers an AuthMoreData packet's content; a nil answer means that there is nothing to send.
 func (a *authenticator) more(data []byte) ([]byte, error) {
-	caching := a.plugin == mysql.AUTH_CACHING_SHA2_PASSWORD
+	caching := a.plugin == wire.PluginCachingSHA2
 	switch {
-	case caching && len(data) == 1 && data[0] == sha2FastOK:
+	case caching && len(data) == 1 && data[0] == wire.SHA2FastOK:
 		return nil, nil
-	case caching && len(data) == 1 && data[0] == sha2Full && a.private:
+	case caching && len(data) == 1 && data[0] == wire.SHA2Full && a.private:
 		return a.clear(), nil
-	case caching && len(data) == 1 && data[0] == sha2Full:
-		return []byte{requestCachingKey}, nil
-	case (caching || a.plugin == mysql.AUTH_SHA256_PASSWORD) && bytes.HasPrefix(data, []byte("-----BEGIN")):
+	case caching && len(data) == 1 && data[0] == wire.SHA2Full:
+		return []byte{wire.RequestSHA2Key}, nil
+	case (caching || a.plugin == wire.PluginSHA256) && wire.IsPublicKey(data):
 		return a.encrypt(data)
 	}
 	return nil, fmt.Errorf("%s: %d bytes from the server that were not understood", a.plugin, len(data))
@@ -104,17 +87,9 @@ func (a *authenticator) more(data []byte) ([]byte, error) {
 func (a *authenticator) clear() []byte { return append([]byte(a.password), 0) }
 
 func (a *authenticator) encrypt(key []byte) ([]byte, error) {
-	block, _ := pem.Decode(key)
-	if block == nil {
-		return nil, fmt.Errorf("%s: the server's public key is not PEM", a.plugin)
-	}
-	parsed, err := x509.ParsePKIXPublicKey(block.Bytes)
+	sealed, err := wire.EncryptPassword(key, a.password, a.nonce)
 	if err != nil {
-		return nil, fmt.Errorf("%s: the server's public key: %w", a.plugin, err)
+		return nil, fmt.Errorf("%s: %w", a.plugin, err)
 	}
-	public, ok := parsed.(*rsa.PublicKey)
-	if !ok {
-		return nil, fmt.Errorf("%s: the server's public key is a %T, want RSA", a.plugin, parsed)
-	}
-	return mysql.EncryptPassword(a.password, a.nonce, public)
+	return sealed, nil
 }

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/go-mysql-org/go-mysql/mysql"
-
 	"redrive/internal/wire"
 )
 
@@ -110,13 +108,13 @@ func (l *Login) packet(payload []byte) ([]byte, error) {
 		}
 		l.Status, l.state = ok.Status, loginDone
 		return nil, nil
-	case authMoreData:
+	case wire.AuthMoreData:
 		answer, err := l.auth.more(payload[1:])
 		if err != nil || answer == nil {
 			return nil, err
 		}
 		return l.frame(answer), nil
-	case 0xFE:
+	case wire.AuthSwitch:
 		return l.switchPlugin(payload)
 	}
 	return nil, fmt.Errorf("login: a packet beginning with %02X where an answer was due", payload[0])
@@ -196,9 +194,9 @@ func (l *Login) authenticate() ([]byte, error) {
 	l.state = loginAuth
 	plugin := l.Greeting.Plugin
 	switch plugin {
-	case mysql.AUTH_CACHING_SHA2_PASSWORD, mysql.AUTH_SHA256_PASSWORD:
+	case wire.PluginCachingSHA2, wire.PluginSHA256:
 	default:
-		plugin = mysql.AUTH_NATIVE_PASSWORD
+		plugin = wire.PluginNative
 	}
 	l.auth = authenticator{
 		plugin: plugin, password: l.config.Password, nonce: l.Greeting.Nonce, tls: l.tls, private: l.tls || l.local,

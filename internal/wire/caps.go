@@ -29,6 +29,7 @@ const (
 	OptionalMetadata = Capabilities(mysql.CLIENT_OPTIONAL_RESULTSET_METADATA)
 	Zstd             = Capabilities(mysql.CLIENT_ZSTD_COMPRESSION_ALGORITHM)
 	QueryAttributes  = Capabilities(mysql.CLIENT_QUERY_ATTRIBUTES)
+	MultiFactor      = Capabilities(mysql.MULTI_FACTOR_AUTHENTICATION)
 
 	// MariaDB's extended capabilities; they exist only where both sides leave LongPassword clear.
 	Progress         Capabilities = 1 << 32

@@ -59,9 +59,9 @@ func ParseGreeting(payload []byte) (Greeting, error) {
 	return g, nil
 }
 
-// ClearGreetingCapabilities clears the given low capability bits of a greeting's payload in place. It reports false
-// when the payload is no greeting whose capability fields could be found.
-func ClearGreetingCapabilities(payload []byte, clear Capabilities) bool {
+// ChangeGreetingCapabilities clears some of the low 32 capability bits of a greeting's payload in place, and sets others.
+// It reports false when the payload is no greeting whose capability fields could be found.
+func ChangeGreetingCapabilities(payload []byte, clear, set Capabilities) bool {
 	c := NewCursor(payload)
 	if c.Byte() != 10 {
 		return false
@@ -72,10 +72,13 @@ func ClearGreetingCapabilities(payload []byte, clear Capabilities) bool {
 	if !c.OK() {
 		return false
 	}
-	binary.LittleEndian.PutUint16(low, binary.LittleEndian.Uint16(low)&^uint16(clear))
+	change := func(field []byte, clear, set uint16) {
+		binary.LittleEndian.PutUint16(field, binary.LittleEndian.Uint16(field)&^clear|set)
+	}
+	change(low, uint16(clear), uint16(set))
 	c.Skip(1 + 2)
 	if high := c.Bytes(2); c.OK() {
-		binary.LittleEndian.PutUint16(high, binary.LittleEndian.Uint16(high)&^uint16(clear>>16))
+		change(high, uint16(clear>>16), uint16(set>>16))
 	}
 	return true
 }

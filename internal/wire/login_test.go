@@ -33,10 +33,10 @@ func TestParseGreeting(t *testing.T) {
 	}
 }
 
-func TestClearGreetingCapabilities(t *testing.T) {
+func TestChangeGreetingCapabilities(t *testing.T) {
 	packet := []byte(mariaDBGreeting)
 	clear := wire.SSL | wire.Compress | wire.SessionTrack
-	if !wire.ClearGreetingCapabilities(packet, clear) {
+	if !wire.ChangeGreetingCapabilities(packet, clear, 0) {
 		t.Fatal("not taken for a greeting")
 	}
 	before, _ := wire.ParseGreeting([]byte(mariaDBGreeting))
@@ -52,10 +52,10 @@ func TestClearGreetingCapabilities(t *testing.T) {
 		t.Errorf("more than the capabilities changed: %+v, was %+v", after, before)
 	}
 	for cut := range len(mariaDBGreeting) {
-		wire.ClearGreetingCapabilities([]byte(mariaDBGreeting[:cut]), clear)
+		wire.ChangeGreetingCapabilities([]byte(mariaDBGreeting[:cut]), clear, 0)
 	}
 	for _, other := range []string{"", "\xff\x10\x04Too many connections"} {
-		if b := []byte(other); wire.ClearGreetingCapabilities(b, clear) || string(b) != other {
+		if b := []byte(other); wire.ChangeGreetingCapabilities(b, clear, 0) || string(b) != other {
 			t.Errorf("%q was changed to %q", other, b)
 		}
 	}
@@ -163,6 +163,6 @@ func FuzzLogin(f *testing.F) {
 		wire.ParseChangeUser(payload)
 		wire.ParseError(payload)
 		wire.ParseOK(payload, wire.SessionTrack)
-		wire.ClearGreetingCapabilities(payload, wire.SSL)
+		wire.ChangeGreetingCapabilities(payload, wire.SSL, 0)
 	})
 }
