@@ -27,6 +27,7 @@ func (r *Record) copy(from *Record) {
 	case KindSessionStart:
 		r.Start = from.Start
 		r.Start.Attributes = slices.Clone(from.Start.Attributes)
+		r.Start.Prepared = slices.Clone(from.Start.Prepared)
 	case KindSessionEnd:
 		r.End = from.End
 	case KindGap:

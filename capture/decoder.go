@@ -333,6 +333,9 @@ func (d *decoder) sessionStart(s *SessionStart) {
 	s.User, s.Schema = d.string(colStartUser), d.string(colStartSchema)
 	s.ServerVersion, s.Client = d.string(colStartVersion), d.string(colStartClient)
 	s.Attributes = d.attributes(d.word(d.get(colStartAttributes)))
+	s.Joined = d.get(colStartJoined) != 0
+	s.Prepared = d.prepared(d.word(d.get(colStartPrepared)))
+	s.Unknown = d.string(colStartUnknown)
 	d.over(s.At)
 }
 
@@ -345,6 +348,19 @@ func (d *decoder) attributes(packed []byte) (attributes []wire.Attribute) {
 		d.fail(errors.New("connection attributes end too early"))
 	}
 	return attributes
+}
+
+func (d *decoder) prepared(packed []byte) (statements []Prepared) {
+	c := wire.NewCursor(packed)
+	for c.Len() > 0 && c.OK() {
+		statements = append(statements, Prepared{
+			ID: uint32(c.Lenenc()), Params: uint16(c.Lenenc()), Types: append([]byte(nil), c.LenencBytes()...), Text: append([]byte(nil), c.LenencBytes()...),
+		})
+	}
+	if !c.OK() {
+		d.fail(errors.New("prepared statements end too early"))
+	}
+	return statements
 }
 
 func (d *decoder) sessionEnd(s *SessionEnd) {

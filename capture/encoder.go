@@ -222,6 +222,11 @@ func (e *encoder) sessionStart(s *SessionStart) {
 	e.putWord(colStartVersion, s.ServerVersion, before)
 	e.putWord(colStartClient, s.Client, before)
 	e.putWord(colStartAttributes, string(appendAttributes(nil, s.Attributes)), before)
+	if s.Joined {
+		b.put(colStartJoined, 1, before)
+	}
+	e.putWord(colStartPrepared, string(appendPrepared(nil, s.Prepared)), before)
+	e.putWord(colStartUnknown, s.Unknown, before)
 	e.over(KindSessionStart, s.At)
 }
 
@@ -269,6 +274,16 @@ func appendAttributes(dst []byte, attributes []wire.Attribute) []byte {
 	for _, a := range attributes {
 		dst = wire.AppendLenencBytes(dst, []byte(a.Name))
 		dst = wire.AppendLenencBytes(dst, []byte(a.Value))
+	}
+	return dst
+}
+
+// appendPrepared appends prepared statements: id and number of parameters as length-encoded integers, types and text as
+// length-encoded strings.
+func appendPrepared(dst []byte, statements []Prepared) []byte {
+	for _, p := range statements {
+		dst = wire.AppendLenenc(wire.AppendLenenc(dst, uint64(p.ID)), uint64(p.Params))
+		dst = wire.AppendLenencBytes(wire.AppendLenencBytes(dst, p.Types), p.Text)
 	}
 	return dst
 }

@@ -180,6 +180,10 @@ const (
 	colGapSessions
 	colGapReason
 
+	colStartJoined
+	colStartPrepared
+	colStartUnknown
+
 	columnCount // all ids are below
 )
 

@@ -168,11 +168,24 @@ type SessionStart struct {
 	Capabilities  wire.Capabilities // negotiated
 	ConnectionID  uint64            // the server's
 	ServerVersion string            // as the greeting put it
-	Status        uint16            // flags of the login's OK
+	Status        uint16            // status flags of the login's OK; of a session that joined, the latest
 	Client        string            // address of the client
 	Attributes    []wire.Attribute  // connection attributes
 	Source        uint64            // replay: the captured session this one plays; 0 elsewhere
 	Copy          uint32            // replay: 0 for the session itself, 1… for its copies
+
+	// Of a session that was open before the recording began: what could be told of it then.
+	Joined   bool       // At is when it joined; User and what else the login tells are those in force by then
+	Prepared []Prepared // statements the server keeps for it, by id
+	Unknown  string     // what could not be known, for people
+}
+
+// A Prepared is a statement that had been prepared before its session joined the recording.
+type Prepared struct {
+	ID     uint32
+	Params uint16
+	Types  []byte // of its last execute: two bytes a parameter; nil if none bound any
+	Text   []byte
 }
 
 // A SessionEnd is the end of a connection.

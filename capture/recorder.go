@@ -102,13 +102,16 @@ func (r *Recorder) Begin(s *Statement) {
 	}
 }
 
-// SessionStart stores a login that succeeded.
+// SessionStart stores a login that succeeded, or the state of a session that joined.
 func (r *Recorder) SessionStart(s *SessionStart) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	size := len(s.User) + len(s.Schema) + len(s.ServerVersion) + len(s.Client)
 	for _, a := range s.Attributes {
 		size += len(a.Name) + len(a.Value)
+	}
+	for _, p := range s.Prepared {
+		size += len(p.Types) + len(p.Text)
 	}
 	if r.admitSession(size, s.At) {
 		r.enc.sessionStart(s)

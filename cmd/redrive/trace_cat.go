@@ -119,7 +119,11 @@ func appendTextLine(dst []byte, rec *capture.Record, service time.Duration) []by
 }
 
 func appendSessionStart(dst []byte, s *capture.SessionStart) []byte {
-	dst = fmt.Appendf(dst, "%d - %s - session start: connection=%d", s.Session, offset(s.At), s.ConnectionID)
+	what := "session start"
+	if s.Joined {
+		what = "session joined"
+	}
+	dst = fmt.Appendf(dst, "%d - %s - %s: connection=%d", s.Session, offset(s.At), what, s.ConnectionID)
 	dst = appendNamed(dst, "user", s.User)
 	dst = appendNamed(dst, "schema", s.Schema)
 	dst = appendNamed(dst, "client", s.Client)
@@ -127,6 +131,10 @@ func appendSessionStart(dst []byte, s *capture.SessionStart) []byte {
 	dst = fmt.Appendf(dst, " collation=%d", s.Collation)
 	if s.Source != 0 {
 		dst = fmt.Appendf(dst, " plays=%d copy=%d", s.Source, s.Copy)
+	}
+	if s.Joined {
+		dst = fmt.Appendf(dst, " status=%04x prepared=%d", s.Status, len(s.Prepared))
+		dst = appendNamed(dst, "unknown", s.Unknown)
 	}
 	for _, a := range s.Attributes {
 		dst = appendNamed(dst, printable(a.Name), a.Value)

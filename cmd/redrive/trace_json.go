@@ -74,6 +74,15 @@ type sessionStartJSON struct {
 	Attributes    [][2]string       `json:"attributes,omitempty"`
 	Source        uint64            `json:"source,omitempty"`
 	Copy          uint32            `json:"copy,omitempty"`
+	Joined        bool              `json:"joined,omitempty"`
+	Prepared      []preparedJSON    `json:"prepared,omitempty"`
+	Unknown       string            `json:"unknown,omitempty"`
+}
+
+type preparedJSON struct {
+	ID     uint32 `json:"id"`
+	Params uint16 `json:"params"`
+	Text   string `json:"text"`
 }
 
 type sessionEndJSON struct {
@@ -122,6 +131,10 @@ func sessionStartObject(kind string, s *capture.SessionStart) sessionStartJSON {
 	}
 	for _, a := range s.Attributes {
 		object.Attributes = append(object.Attributes, [2]string{a.Name, a.Value})
+	}
+	object.Joined, object.Unknown = s.Joined, s.Unknown
+	for _, p := range s.Prepared {
+		object.Prepared = append(object.Prepared, preparedJSON{p.ID, p.Params, string(p.Text)})
 	}
 	return object
 }
