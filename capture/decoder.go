@@ -283,6 +283,7 @@ func (d *decoder) statement(s *Statement) {
 		t[i] += unzigzag(d.get(colNumbers + i))
 	}
 	d.assign(s, t)
+	s.Params.Long = d.word(d.get(colLong))
 	d.model.note(session, t, s)
 }
 

@@ -120,6 +120,7 @@ func (e *encoder) command(kind Kind, s *Statement, flags Flags) {
 	e.times(s, session, before)
 	b.putBytes(colValueBytes, s.Params.Values)
 	b.putBytes(colAttributeBytes, s.Attributes)
+	b.put(colLong, e.words.word(b, s.Params.Long, 0), before)
 	t := e.model.text(text)
 	session.expect(t)
 	e.fill(s, flags, t)
@@ -190,7 +191,7 @@ func bitsOf(o *Outcome) (bits uint64) {
 func bytesOf(s *Statement) int {
 	state := &s.Outcome.State
 	return len(s.Schema) + len(s.Text) + len(s.Attributes) + len(s.Params.Nulls) + len(s.Params.Types) +
-		len(s.Params.Values) + len(state.Schema) + len(state.GTIDs) + len(state.Transaction)
+		len(s.Params.Values) + len(s.Params.Long) + len(state.Schema) + len(state.GTIDs) + len(state.Transaction)
 }
 
 // shorten is s without its parameters and with a prefix of its text.

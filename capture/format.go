@@ -184,6 +184,8 @@ const (
 	colStartPrepared
 	colStartUnknown
 
+	colLong // of a statement: a word
+
 	columnCount // all ids are below
 )
 

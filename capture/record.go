@@ -65,7 +65,8 @@ type Statement struct {
 type Params struct {
 	Nulls  []byte // NULL bitmap
 	Types  []byte // two bytes a parameter: type and flags
-	Values []byte // binary values of those that are neither NULL nor sent as long data
+	Values []byte // binary values of those that are neither NULL nor sent as long data; of a bulk execute, flags and rows
+	Long   []byte // bitmap of those sent as long data before, which stand in records of their own; nil if none was
 }
 
 // TxnEnd is how a transaction ended.

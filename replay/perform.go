@@ -157,7 +157,9 @@ func (a *actor) command(s *capture.Statement, p *prepared) []byte {
 	case wire.ComStmtFetch:
 		b = binary.LittleEndian.AppendUint32(append(b, s.Command), p.id)
 		b = binary.LittleEndian.AppendUint32(b, fetchCount(s))
-	case wire.ComStmtSendLongData, wire.ComStmtBulkExecute:
+	case wire.ComStmtBulkExecute:
+		b = appendBulk(b, s, p)
+	case wire.ComStmtSendLongData:
 		b = append(binary.LittleEndian.AppendUint32(append(b, s.Command), p.id), s.Text...)
 	default:
 		b = append(append(b, s.Command), s.Text...)
@@ -177,6 +179,13 @@ func appendExecute(b []byte, s *capture.Statement, p *prepared) []byte {
 		types, nulls = types[:2*n], nulls[:min(len(nulls), (n+7)/8)]
 	}
 	return wire.AppendExecute(b, p.id, flags, nulls, types, s.Params.Values)
+}
+
+// appendBulk sends the types along, as the record has them of every bulk execute.
+func appendBulk(b []byte, s *capture.Statement, p *prepared) []byte {
+	c := wire.NewCursor(s.Params.Values)
+	flags := c.Uint16()
+	return wire.AppendBulk(b, wire.Bulk{ID: p.id, Flags: flags, Types: s.Params.Types, Rows: c.Rest()})
 }
 
 // fetchCount is how many rows a FETCH asks for: as recorded, or else as many as it got.

@@ -55,7 +55,7 @@ func (a *actor) statementOf(ctx context.Context, i *item) (p *prepared, reason s
 	}
 	m := &a.statements
 	p = m.byID[s.StatementID]
-	if s.Command == wire.ComStmtExecute {
+	if s.Command == wire.ComStmtExecute || s.Command == wire.ComStmtBulkExecute {
 		if m.longLost[s.StatementID] {
 			delete(m.longLost, s.StatementID)
 			return nil, skipLongData, nil

@@ -88,8 +88,8 @@ func TestReplayToServer(t *testing.T) {
 	add(wire.ComQuery, "INSERT INTO t VALUES (7, 'again')", outcome(0, 0, 1062))
 	add(wire.ComStmtSendLongData, "\x01\x00"+strings.Repeat("x", 100), id(41))
 	add(wire.ComStmtExecute, insert, outcome(0, 1, 0), params(41, "\x03\x00\xFD\x00", binary.LittleEndian.AppendUint32(nil, 8)))
-	bulk := append([]byte("\x80\x00\x03\x00\xFD\x00"), "\x00\x09\x00\x00\x00\x00\x01i\x00\x0A\x00\x00\x00\x00\x01j"...)
-	add(wire.ComStmtBulkExecute, string(bulk), outcome(0, 2, 0), id(41)) // (9, 'i'), (10, 'j')
+	bulk := []byte("\x00\x00" + "\x00\x09\x00\x00\x00\x00\x01i" + "\x00\x0A\x00\x00\x00\x00\x01j") // (9, 'i'), (10, 'j')
+	add(wire.ComStmtBulkExecute, insert, outcome(0, 2, 0), params(41, "\x03\x00\xFD\x00", bulk))
 	add(wire.ComStmtClose, insert, id(41))
 	add(wire.ComQuery, "COMMIT", outcome(0, 0, 0))
 	add(wire.ComQuery, "UPDATE t SET v = 'a' WHERE id = 7", outcome(0, 1, 0))                     // found, not changed

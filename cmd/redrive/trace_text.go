@@ -41,13 +41,16 @@ func appendPrintable(dst, text []byte) []byte {
 // literals are an execute's parameters as they would stand in SQL text, printable.
 func literals(s *capture.Statement) ([]string, error) {
 	p := &s.Params
+	if s.Command == wire.ComStmtBulkExecute {
+		return nil, errors.New("they are rows of a bulk execute")
+	}
 	if len(p.Types) == 0 {
 		if len(p.Values) > 0 {
 			return nil, errors.New("their types are not known")
 		}
 		return nil, nil
 	}
-	params, err := wire.DecodeParams(p.Nulls, p.Types, p.Values, nil)
+	params, err := wire.DecodeParams(p.Nulls, p.Types, p.Values, p.Long)
 	if err != nil {
 		return nil, err
 	}

@@ -1,8 +1,6 @@
 package session
 
 import (
-	"bytes"
-	"encoding/binary"
 	"hash"
 	"hash/fnv"
 	"time"
@@ -22,72 +20,140 @@ type command struct {
 	payload   []byte // as sent, command byte included; no more than MaxStatement
 	length    uint64 // of the whole payload
 	hash      hash.Hash64
-	newSchema []byte // of an INIT_DB, USE or CHANGE_USER
-	read      bool   // interpreted, and reply ready to take pieces
+	newSchema []byte        // of an INIT_DB, USE or CHANGE_USER
+	long      []byte        // bitmap of an execute's parameters sent as long data
+	cut       bool          // its last byte never came
+	read      bool          // interpreted, and reply ready to take pieces
+	refused   time.Duration // when an ERR answered it before its last byte was sent; 0 if none did
+	parting   time.Duration // when an ERR came that may be no answer but the session's end; 0 if none did
 }
 
+// clientPiece takes a piece of what the client sent. A packet's first piece decides what it is for.
 func (f *Follower) clientPiece(p wire.Piece, at, sent time.Duration) {
+	if p.Head {
+		f.sending = f.useOf(p.Seq)
+	}
 	switch {
-	case f.stage == stageCommands && f.uploading(p):
-	case f.stage == stageCommands && f.changingUser():
-		if p.Head {
-			f.queue[len(f.queue)-1].statement.RequestBytes += uint64(p.Length) + wire.HeaderLen
-		}
-	case f.stage == stageCommands:
-		f.commandPiece(p, at, sent)
-	case f.stage == stageResponse:
-		if payload, whole := f.gather(p); whole {
-			f.response(payload, at)
-		}
 	case f.stage == stageGreeting:
 		f.lose(at, "the client spoke before the server's greeting")
+	case f.sending == useFile:
+		f.filePiece(p)
+	case f.sending == useSecret:
+		f.secretPiece(p)
+	case f.sending == useResponse:
+		if payload, whole := f.client.gather(p); whole {
+			f.response(payload, at)
+		}
+	default:
+		f.commandPiece(p, at, sent)
 	}
 }
 
-// uploading passes over the file a client sends because the server asked for it, up to the empty packet that ends it.
-func (f *Follower) uploading(p wire.Piece) bool {
-	if len(f.queue) == 0 || !f.queue[0].reply.WantsFile() {
-		return false
+// useOf tells what a packet of the client's with this sequence id is for. A client may send commands ahead of the end
+// of an authentication (a QUIT behind its login). They begin at 0, which a round of the authentication can only if
+// there were a hundred before it; and then the server has just asked.
+func (f *Follower) useOf(seq byte) use {
+	switch {
+	case f.uploading:
+		return useFile
+	case f.stage == stageResponse:
+		return useResponse
+	case (f.stage == stageAuth || f.changing > 0) && (seq != 0 || f.asked):
+		return useSecret
 	}
-	c := f.queue[0]
-	c.statement.RequestBytes += uint64(len(p.Data))
-	if p.Head {
-		c.statement.RequestBytes += wire.HeaderLen
-		if p.Length == 0 {
-			c.reply.FileSent()
+	return useCommand
+}
+
+// filePiece passes over the file a client sends because the server asked for it, up to the empty packet that ends it:
+// also when the server has answered before.
+func (f *Follower) filePiece(p wire.Piece) {
+	var reading *command
+	if len(f.queue) > 0 && f.queue[0].reply.WantsFile() {
+		reading = f.queue[0]
+		reading.statement.RequestBytes += bytesOf(p)
+	}
+	if p.Head && p.Length == 0 {
+		f.uploading = false
+		if reading != nil {
+			reading.reply.FileSent()
 		}
 	}
-	return true
+}
+
+// secretPiece passes over a packet of an authentication.
+func (f *Follower) secretPiece(p wire.Piece) {
+	if len(f.queue) > 0 && f.queue[0].code == wire.ComChangeUser {
+		f.queue[0].statement.RequestBytes += bytesOf(p)
+	}
+	if p.Tail {
+		f.asked = false
+	}
+}
+
+// bytesOf is how many bytes of a stream a piece takes; the headers of continuations go uncounted.
+func bytesOf(p wire.Piece) uint64 {
+	n := uint64(len(p.Data))
+	if p.Head {
+		n += wire.HeaderLen
+	}
+	return n
 }
 
 // commandPiece gathers a command. Of one longer than MaxStatement the beginning is kept, and a hash over all.
 func (f *Follower) commandPiece(p wire.Piece, at, sent time.Duration) {
+	if n := len(f.queue); n > 0 && wire.LeavesProtocol(f.queue[n-1].code) {
+		f.leave(f.queue[n-1], at)
+		return
+	}
 	if p.Head {
 		f.incoming = f.newCommand()
 	}
 	c := f.incoming
-	if c == nil {
-		f.lose(at, "a packet of the authentication goes on behind its end")
-		return
-	}
-	c.length += uint64(len(p.Data))
-	room := f.maxStatement() - len(c.payload)
-	if len(p.Data) > room && c.hash == nil {
-		c.hash = fnv.New64a()
-		c.hash.Write(c.payload)
-	}
-	if c.hash != nil {
-		c.hash.Write(p.Data)
-	}
-	c.payload = append(c.payload, p.Data[:min(len(p.Data), room)]...)
+	c.add(p.Data, f.maxStatement())
 	if !p.Tail {
 		return
 	}
 	f.incoming = nil
+	f.stamp(c, at, sent)
+	f.accept(c, at)
+}
+
+// add appends a piece of the payload, of which max bytes are kept.
+func (c *command) add(data []byte, max int) {
+	c.length += uint64(len(data))
+	room := max - len(c.payload)
+	if len(data) > room && c.hash == nil {
+		c.hash = fnv.New64a()
+		c.hash.Write(c.payload)
+	}
+	if c.hash != nil {
+		c.hash.Write(data)
+	}
+	c.payload = append(c.payload, data[:min(len(data), room)]...)
+	if len(c.payload) > 0 { // an empty packet is a command too: servers answer it with an error
+		c.code = c.payload[0]
+	}
+}
+
+// sum is the hash of the whole payload; none of what proves who somebody is.
+func (c *command) sum() uint64 {
+	switch {
+	case c.code == wire.ComChangeUser:
+		return 0
+	case c.hash == nil:
+		c.hash = fnv.New64a()
+		c.hash.Write(c.payload)
+	}
+	return c.hash.Sum64()
+}
+
+// stamp notes when a command came, and numbers it.
+func (f *Follower) stamp(c *command, at, sent time.Duration) {
+	f.number++
 	s := &c.statement
+	s.Number, s.Command = f.number, c.code
 	s.Received, s.Complete, s.Sent = f.arrived, at, sent
 	s.RequestBytes = c.length + wire.HeaderLen*(1+c.length/wire.MaxPayload)
-	f.accept(c, at)
 }
 
 func (f *Follower) maxStatement() int {
@@ -108,17 +174,6 @@ func (f *Follower) newCommand() *command {
 
 // accept takes a whole command in flight.
 func (f *Follower) accept(c *command, at time.Duration) {
-	f.number++
-	c.statement.Number = f.number
-	if len(c.payload) > 0 { // an empty packet is a command too: servers answer it with an error
-		c.code = c.payload[0]
-	}
-	c.statement.Command = c.code
-	if wire.LeavesProtocol(c.code) {
-		f.queue = append(f.queue, c)
-		f.lose(at, wire.CommandName(c.code)+" turns the connection into another protocol")
-		return
-	}
 	if len(f.queue) >= maxInFlight {
 		f.lose(at, "too many commands without a reply")
 		return
@@ -127,21 +182,34 @@ func (f *Follower) accept(c *command, at time.Duration) {
 	if len(f.queue) == 1 || c.code == wire.ComQuery {
 		f.read(c)
 	}
-	f.settle(at)
+	if c.code == wire.ComChangeUser {
+		f.changing++
+		f.asked = false
+	}
+	if f.stage == stageCommands {
+		f.settle(at)
+	}
 }
 
-// settle reads the commands that have come to the front, and finishes those that have no reply.
+// settle reads the commands that have come to the front, and finishes those that have no reply, or had it before
+// their last byte was sent.
 func (f *Follower) settle(at time.Duration) {
 	for len(f.queue) > 0 {
 		c := f.queue[0]
 		if !c.read {
 			f.read(c)
 		}
-		if wire.HasReply(c.code) {
+		switch {
+		case c.refused != 0:
+			c.statement.Outcome = c.reply.Outcome
+			f.answered(c)
+			f.finish(c, c.refused)
+		case wire.HasReply(c.code):
 			c.statement.Schema = append(c.statement.Schema[:0], f.schema...)
 			return
+		default:
+			f.finish(c, max(at, c.statement.Sent))
 		}
-		f.finish(c, max(at, c.statement.Sent))
 	}
 }
 
@@ -159,10 +227,8 @@ func (f *Follower) read(c *command) {
 			s.Flags |= capture.TextUnknown
 		}
 		s.Text, s.Attributes = text, attributes
-	case wire.ComStmtExecute:
-		f.readExecute(c)
-	case wire.ComStmtClose, wire.ComStmtReset, wire.ComStmtFetch, wire.ComStmtSendLongData, wire.ComStmtBulkExecute:
-		f.readStatementID(c, rest)
+	case wire.ComStmtExecute, wire.ComStmtBulkExecute, wire.ComStmtClose, wire.ComStmtReset, wire.ComStmtFetch, wire.ComStmtSendLongData:
+		f.readPrepared(c)
 	case wire.ComChangeUser:
 		user := wire.ParseChangeUser(c.payload)
 		s.Text, c.newSchema = []byte(user.User), []byte(user.Schema)
@@ -173,171 +239,13 @@ func (f *Follower) read(c *command) {
 	default:
 		s.Text = rest
 	}
-	if c.length > uint64(len(c.payload)) {
+	if c.cut || c.length > uint64(len(c.payload)) {
 		s.Flags |= capture.Truncated
-		s.TextLen, s.TextHash = c.length-uint64(len(c.payload)-len(s.Text)), c.hash.Sum64()
+		s.TextLen, s.TextHash = c.length-uint64(len(c.payload)-len(s.Text)), c.sum()
 	}
-	c.reply.Begin(c.code, f.caps, s.Flags.Has(capture.Cursor))
-}
-
-// readStatementID reads a command that begins with the id of a prepared statement. Text is the statement's own, but
-// for commands that carry data of their own.
-func (f *Follower) readStatementID(c *command, rest []byte) {
-	s := &c.statement
-	if len(rest) < 4 {
-		s.Text = rest
-		return
+	if c.refused == 0 {
+		c.reply.Begin(c.code, f.caps, s.Flags.Has(capture.Cursor))
 	}
-	s.StatementID = binary.LittleEndian.Uint32(rest)
-	if c.code == wire.ComStmtSendLongData || c.code == wire.ComStmtBulkExecute {
-		s.Text = rest[4:]
-	} else if p := f.statements[s.StatementID]; p != nil {
-		s.Text = p.text
-	}
-	if c.code == wire.ComStmtFetch {
-		s.Params.Values = rest[4:] // how many rows
-	}
-}
-
-func (f *Follower) readExecute(c *command) {
-	s := &c.statement
-	cur := wire.NewCursor(c.payload)
-	cur.Skip(1)
-	s.StatementID = cur.Uint32()
-	if s.StatementID == wire.LastStatementID {
-		s.StatementID = f.lastID
-	}
-	if after := cur; after.Byte()&wire.CursorReadOnly != 0 { // whatever else is known: the shape of the reply hangs on it
-		s.Flags |= capture.Cursor
-	}
-	p := f.statements[s.StatementID]
-	if p == nil {
-		s.Flags |= capture.TextUnknown
-		s.Params.Values = cur.Rest()
-		return
-	}
-	s.Text = p.text
-	e, err := wire.ParseExecute(c.payload, p.params, f.caps)
-	if err != nil {
-		s.Flags |= capture.NoTypes
-		s.Params.Values = cur.Rest()
-		return
-	}
-	if len(e.Types) > 0 {
-		p.types = append(p.types[:0], e.Types...)
-	}
-	s.Params = capture.Params{Nulls: e.Nulls, Types: p.types, Values: e.Values}
-	if len(p.types) < 2*p.params {
-		s.Flags |= capture.NoTypes
-	}
-}
-
-func (f *Follower) serverPiece(p wire.Piece, at time.Duration) {
-	if f.stage != stageCommands {
-		if payload, whole := f.gather(p); whole {
-			f.serverLogin(payload, at)
-		}
-		return
-	}
-	if len(f.queue) == 0 {
-		if payload, whole := f.gather(p); whole {
-			f.unexpected(payload, at)
-		}
-		return
-	}
-	c := f.queue[0]
-	if c.code == wire.ComChangeUser {
-		c.noteFirst(at)
-		if payload, whole := f.gather(p); whole {
-			f.changeUserReply(c, payload, at)
-		}
-		return
-	}
-	done, err := c.reply.Feed(p)
-	if err != nil {
-		f.lose(at, wire.CommandName(c.code)+": "+err.Error())
-		return
-	}
-	if c.reply.Begun() {
-		c.noteFirst(at)
-	}
-	if c.reply.WantsFile() {
-		c.statement.Flags |= capture.Infile
-	}
-	if done {
-		c.statement.Outcome = c.reply.Outcome
-		f.answered(c)
-		f.finish(c, at)
-		f.settle(at)
-	}
-}
-
-func (c *command) noteFirst(at time.Duration) {
-	if c.statement.First == 0 {
-		c.statement.First = at
-	}
-}
-
-// answered takes over what a reply says of the session.
-func (f *Follower) answered(c *command) {
-	s := &c.statement
-	if s.RunsSQL() {
-		f.transactions.Assign(s)
-	}
-	if s.Outcome.Errno != 0 {
-		if c.code == wire.ComStmtPrepare {
-			f.lastID = 0
-		}
-		return
-	}
-	switch c.code {
-	case wire.ComStmtPrepare:
-		f.prepared(c)
-	case wire.ComInitDB:
-		f.schema = append(f.schema[:0], c.newSchema...)
-	case wire.ComResetConnection:
-		f.forget()
-	case wire.ComQuery:
-		f.followSchema(s)
-	}
-	if s.Outcome.State.SchemaChanged {
-		f.schema = append(f.schema[:0], s.Outcome.State.Schema...)
-	}
-}
-
-// followSchema notices a USE where the server does not report it by session tracking.
-func (f *Follower) followSchema(s *capture.Statement) {
-	if s.Outcome.Status&wire.StatusDBDropped != 0 {
-		f.schema = f.schema[:0]
-	}
-	if f.caps.Has(wire.SessionTrack) {
-		return
-	}
-	if name, ok := usedSchema(s.Text); ok {
-		f.schema = append(f.schema[:0], name...)
-	}
-}
-
-// usedSchema returns the name in a USE statement.
-func usedSchema(text []byte) (name []byte, ok bool) {
-	text = bytes.Trim(text, "; \t\r\n")
-	if len(text) < 5 || !bytes.EqualFold(text[:3], []byte("use")) || bytes.IndexByte([]byte(" \t\r\n`"), text[3]) < 0 {
-		return nil, false
-	}
-	name = bytes.TrimSpace(text[3:])
-	if n := len(name); n > 2 && name[0] == '`' && name[n-1] == '`' {
-		return bytes.ReplaceAll(name[1:n-1], []byte("``"), []byte("`")), true
-	}
-	return name, true
-}
-
-func (f *Follower) prepared(c *command) {
-	p := c.reply.Prepared
-	c.statement.StatementID, f.lastID = p.ID, p.ID
-	if f.statements == nil {
-		f.statements = map[uint32]*prepared{}
-	}
-	f.statements[p.ID] = &prepared{text: append([]byte(nil), c.statement.Text...), params: int(p.Params)}
 }
 
 // finish hands the oldest command on and takes it out of flight.
@@ -347,9 +255,15 @@ func (f *Follower) finish(c *command, at time.Duration) {
 	if s.Sent == 0 { // the write had not returned when the reply came
 		s.Sent = max(s.Complete, s.First)
 	}
+	if s.Outcome.HasStatus {
+		f.status = s.Outcome.Status
+	}
 	f.Handler.Done(s)
 	if c.code == wire.ComStmtClose {
-		delete(f.statements, s.StatementID)
+		f.unprepare(s.StatementID)
+	}
+	if c.code == wire.ComChangeUser {
+		f.changing--
 	}
 	n := copy(f.queue, f.queue[1:])
 	f.queue[n] = nil
@@ -362,8 +276,8 @@ func (f *Follower) recycle(c *command) {
 	if cap(payload) > keptBuffer {
 		payload = nil
 	}
-	schema, reply := c.statement.Schema[:0], c.reply
-	*c = command{payload: payload, reply: reply}
+	schema := c.statement.Schema[:0]
+	*c = command{payload: payload, reply: c.reply, long: c.long[:0]}
 	c.statement.Schema = schema
 	if len(f.spare) < 4 {
 		f.spare = append(f.spare, c)

@@ -1,7 +1,9 @@
 package session
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"redrive/capture"
@@ -35,31 +37,59 @@ const (
 	stageLost
 )
 
+// A use says what a packet of the client's is for, which its first bytes decide.
+type use byte
+
+const (
+	useCommand use = iota
+	useResponse
+	useSecret // a round of an authentication
+	useFile   // a file that the server asked for
+)
+
 // A Follower follows one connection. Bytes are given to it in the order they were read from the sockets, both
 // directions taken together. It is not safe for concurrent use.
 type Follower struct {
 	Handler      Handler
 	MaxStatement int // bytes of a command that are kept; 0 means DefaultMaxStatement
 
-	stage        stage
-	client       wire.Splitter
-	server       wire.Splitter
-	clientBytes  uint64
-	serverBytes  uint64
-	greeting     wire.Greeting
-	start        capture.SessionStart
-	caps         wire.Capabilities
-	packet       []byte // a login packet that came in pieces
-	schema       []byte
+	stage  stage
+	client stream
+	server stream
+
+	greeting wire.Greeting
+	start    capture.SessionStart
+	caps     wire.Capabilities
+	schema   []byte
+	status   uint16 // flags of the last reply that had any
+	end      End
+
 	transactions Transactions
 	statements   map[uint32]*prepared
 	lastID       uint32 // of the latest statement prepared; 0 if that failed
-	queue        []*command
-	spare        []*command
-	incoming     *command      // the command whose bytes are coming in
-	arrived      time.Duration // when its first byte did
-	number       uint64        // of the latest command
-	end          End
+
+	queue     []*command    // in flight, oldest first
+	spare     []*command    // for the next ones
+	incoming  *command      // the command whose bytes are coming in
+	arrived   time.Duration // when its first byte did
+	number    uint64        // of the latest command
+	sending   use           // what the client's packet at hand is for
+	answering *command      // whose reply the server's packet at hand belongs to; nil if nobody asked
+	changing  int           // COM_CHANGE_USERs in flight: until its OK or ERR both sides exchange packets that are secrets
+	asked     bool          // the server has spoken in an authentication, and the client may answer
+	uploading bool          // the client is sending a file
+}
+
+// A stream is one direction of the connection.
+type stream struct {
+	split  wire.Splitter
+	frames *wire.Inflater // nil unless compressed
+	offset uint64         // bytes taken
+	packet []byte         // one that must be read whole and came in pieces
+}
+
+func (s *stream) atBoundary() bool {
+	return s.split.AtBoundary() && (s.frames == nil || s.frames.AtBoundary())
 }
 
 // End is what the follower knows of how the connection ended.
@@ -71,35 +101,55 @@ type End struct {
 	Open     bool       // a transaction was open
 }
 
-// A prepared statement, as long as the server keeps it.
-type prepared struct {
-	text   []byte
-	params int
-	types  []byte // of the last execute that had any
-}
-
 // FromClient takes bytes read from the client at the given time; sent is when the write that passed them on returned,
 // 0 if it has not yet: Passed then says so later.
-func (f *Follower) FromClient(b []byte, at, sent time.Duration) {
+func (f *Follower) FromClient(b []byte, at, sent time.Duration) { f.take(&f.client, b, at, sent) }
+
+// FromServer takes bytes read from the server at the given time.
+func (f *Follower) FromServer(b []byte, at time.Duration) { f.take(&f.server, b, at, 0) }
+
+// take follows the bytes of one direction. Of a compressed one each frame is inflated once it is whole: only then its
+// packets have been seen.
+func (f *Follower) take(s *stream, b []byte, at, sent time.Duration) {
 	if f.stage == stageLost {
 		return
 	}
 	defer f.recover()
-	for len(b) > 0 {
-		if f.client.AtBoundary() {
-			f.arrived = at
+	for len(b) > 0 && f.stage != stageLost {
+		if s.frames == nil {
+			rest := f.piece(s, b, at, sent)
+			s.offset += uint64(len(b) - len(rest))
+			b = rest
+			continue
 		}
-		p, rest, ok := f.client.Next(b)
-		f.clientBytes += uint64(len(b) - len(rest))
-		if !ok {
+		content, n, err := s.frames.Next(b)
+		if err != nil {
+			f.lose(at, err.Error())
 			return
 		}
-		b = rest
-		f.clientPiece(p, at, sent)
-		if f.stage == stageLost {
-			return
+		for len(content) > 0 && f.stage != stageLost {
+			content = f.piece(s, content, at, sent)
 		}
+		s.offset += uint64(n)
+		b = b[n:]
 	}
+}
+
+// piece takes the first piece of a packet off b.
+func (f *Follower) piece(s *stream, b []byte, at, sent time.Duration) (rest []byte) {
+	fromClient := s == &f.client
+	if fromClient && s.split.AtBoundary() {
+		f.arrived = at
+	}
+	p, rest, ok := s.split.Next(b)
+	switch {
+	case !ok:
+	case fromClient:
+		f.clientPiece(p, at, sent)
+	default:
+		f.serverPiece(p, at)
+	}
+	return rest
 }
 
 // Passed tells that all bytes given to FromClient so far have been written to the server, the last at this time.
@@ -110,26 +160,6 @@ func (f *Follower) Passed(at time.Duration) {
 			return
 		}
 		s.Sent = at
-	}
-}
-
-// FromServer takes bytes read from the server at the given time.
-func (f *Follower) FromServer(b []byte, at time.Duration) {
-	if f.stage == stageLost {
-		return
-	}
-	defer f.recover()
-	for len(b) > 0 {
-		p, rest, ok := f.server.Next(b)
-		f.serverBytes += uint64(len(b) - len(rest))
-		if !ok {
-			return
-		}
-		b = rest
-		f.serverPiece(p, at)
-		if f.stage == stageLost {
-			return
-		}
 	}
 }
 
@@ -150,24 +180,45 @@ func (f *Follower) EachOpen(visit func(s *capture.Statement)) {
 
 // Arriving tells since when the bytes of a command have been coming in that is not yet whole, 0 if there is none.
 func (f *Follower) Arriving() time.Duration {
-	if f.stage != stageCommands || f.client.AtBoundary() {
+	if f.stage != stageCommands || f.client.atBoundary() {
 		return 0
 	}
 	return f.arrived
 }
 
 // Idle reports whether the connection may be closed without harm: between commands, with no transaction open.
-func (f *Follower) Idle() bool {
-	return f.stage == stageCommands && len(f.queue) == 0 && f.client.AtBoundary() && f.server.AtBoundary() &&
-		!f.transactions.Open()
+func (f *Follower) Idle() bool { return f.Quiet() && !f.transactions.Open() }
+
+// Quiet reports whether the follower stands between two commands of a session that is logged in.
+func (f *Follower) Quiet() bool {
+	return f.stage == stageCommands && len(f.queue) == 0 && f.client.atBoundary() && f.server.atBoundary()
 }
 
-// Schema is the session's default schema.
-func (f *Follower) Schema() []byte { return f.schema }
+// InFlight is the number of commands sent and not yet answered.
+func (f *Follower) InFlight() int { return len(f.queue) }
+
+// State describes the session as it is now, for a recording that begins in its midst: call it when Quiet. Session, At,
+// Accepted and Client are left to the caller. The slices are valid until the next bytes are shown.
+func (f *Follower) State() capture.SessionStart {
+	state := f.start
+	state.Joined = true
+	state.Schema = string(f.schema)
+	state.Status = f.status &^ wire.StatusInTrans
+	if f.transactions.Open() {
+		state.Status |= wire.StatusInTrans
+	}
+	for id, p := range f.statements {
+		state.Prepared = append(state.Prepared, capture.Prepared{ID: id, Params: uint16(p.params), Types: p.types, Text: p.text})
+	}
+	slices.SortFunc(state.Prepared, func(a, b capture.Prepared) int { return cmp.Compare(a.ID, b.ID) })
+	state.Unknown = "session and user variables, temporary tables, locks, open cursors"
+	return state
+}
 
 // Close tells that the connection has ended: commands in flight are done without, or within, their reply.
 func (f *Follower) Close(at time.Duration) End {
 	if f.stage != stageLost {
+		f.partial(at)
 		f.abandon(at, 0)
 	}
 	f.end.Commands, f.end.Open = f.number, f.transactions.Open()
@@ -176,10 +227,16 @@ func (f *Follower) Close(at time.Duration) End {
 
 // abandon reports the commands in flight as ended without a reply, or within it.
 func (f *Follower) abandon(at time.Duration, flags capture.Flags) {
+	if !f.end.LoggedIn { // sent ahead of a login that failed
+		f.queue, f.number = nil, 0
+	}
 	for len(f.queue) > 0 {
 		c := f.queue[0]
 		if !c.read {
 			f.read(c)
+		}
+		if c.parting != 0 && flags == 0 {
+			f.part(c)
 		}
 		s := &c.statement
 		switch {
@@ -206,8 +263,9 @@ func (f *Follower) lose(at time.Duration, reason string) {
 	}
 	f.abandon(at, capture.Unparsed)
 	f.stage = stageLost
-	f.Handler.Lost(reason, f.clientBytes, f.serverBytes)
-	f.incoming, f.statements, f.packet = nil, nil, nil
+	f.Handler.Lost(reason, f.client.offset, f.server.offset)
+	f.incoming, f.answering, f.statements = nil, nil, nil
+	f.client, f.server = stream{offset: f.client.offset}, stream{offset: f.server.offset}
 }
 
 // recover turns a panic of ours into a session that is no longer followed.

@@ -12,15 +12,15 @@ import (
 const maxLoginPacket = 1 << 20
 
 // gather puts a packet's pieces together; ok is false until the last one.
-func (f *Follower) gather(p wire.Piece) (payload []byte, ok bool) {
+func (s *stream) gather(p wire.Piece) (payload []byte, ok bool) {
 	if p.Head && p.Tail {
 		return p.Data, true
 	}
 	if p.Head {
-		f.packet = f.packet[:0]
+		s.packet = s.packet[:0]
 	}
-	f.packet = append(f.packet, p.Data[:min(len(p.Data), maxLoginPacket-len(f.packet))]...)
-	return f.packet, p.Tail
+	s.packet = append(s.packet, p.Data[:min(len(p.Data), maxLoginPacket-len(s.packet))]...)
+	return s.packet, p.Tail
 }
 
 // serverLogin acts on a packet the server sends before the command phase.
@@ -36,8 +36,13 @@ func (f *Follower) serverLogin(payload []byte, at time.Duration) {
 		f.greet(payload, at)
 		return
 	}
-	if ok, accepted := f.acceptance(payload); accepted {
+	ok, accepted := f.acceptance(payload)
+	switch {
+	case f.stage != stageAuth: // the client has not answered yet
+	case accepted:
 		f.loggedIn(ok, at)
+	default:
+		f.asked = true
 	}
 }
 
@@ -63,8 +68,12 @@ func (f *Follower) acceptance(payload []byte) (wire.OK, bool) {
 func (f *Follower) loggedIn(ok wire.OK, at time.Duration) {
 	f.stage = stageCommands
 	f.end.LoggedIn = true
-	f.start.At, f.start.Status = at, ok.Status
+	f.start.At, f.start.Status, f.status = at, ok.Status, ok.Status
+	if f.caps&(wire.Compress|wire.Zstd) != 0 {
+		f.client.frames, f.server.frames = new(wire.Inflater), new(wire.Inflater)
+	}
 	f.Handler.LoggedIn(&f.start)
+	f.settle(at) // commands sent ahead of it
 }
 
 // response acts on the client's answer to the greeting.
@@ -79,10 +88,6 @@ func (f *Follower) response(payload []byte, at time.Duration) {
 		return
 	}
 	f.caps = wire.Negotiate(f.greeting.Capabilities, response.Capabilities)
-	if f.caps&(wire.Compress|wire.Zstd) != 0 {
-		f.lose(at, "the connection is compressed")
-		return
-	}
 	f.schema = append(f.schema[:0], response.Schema...)
 	f.start = capture.SessionStart{
 		User: response.User, Schema: response.Schema, Collation: uint16(response.Collation), Capabilities: f.caps,
@@ -90,13 +95,6 @@ func (f *Follower) response(payload []byte, at time.Duration) {
 		Attributes: response.Attributes,
 	}
 	f.stage = stageAuth
-}
-
-// changingUser reports whether a COM_CHANGE_USER is under way: until its OK or ERR both sides exchange packets of
-// authentication, which are no commands and secrets besides.
-func (f *Follower) changingUser() bool {
-	n := len(f.queue)
-	return n > 0 && f.queue[n-1].code == wire.ComChangeUser
 }
 
 // changeUserReply acts on a packet of the server while a user is being changed.
@@ -109,17 +107,20 @@ func (f *Follower) changeUserReply(c *command, payload []byte, at time.Duration)
 		c.statement.Outcome.Errno = e.Errno
 		copy(c.statement.Outcome.SQLState[:], e.SQLState)
 		c.statement.Outcome.Results = 1
+		f.transactions.Doubt()
 		f.finish(c, at)
 		f.settle(at)
 		return
 	}
 	ok, accepted := f.acceptance(payload)
 	if !accepted {
+		f.asked = true
 		return
 	}
 	c.statement.Outcome.Status, c.statement.Outcome.HasStatus = ok.Status, true
 	c.statement.Outcome.Results = 1
 	f.schema = append(f.schema[:0], c.newSchema...)
+	f.start.User = string(c.statement.Text)
 	f.forget()
 	f.finish(c, at)
 	f.settle(at)
@@ -128,6 +129,7 @@ func (f *Follower) changeUserReply(c *command, payload []byte, at time.Duration)
 // forget drops what a reset of the session drops.
 func (f *Follower) forget() {
 	clear(f.statements)
+	f.lastID = 0
 	f.transactions.Reset()
 }
 

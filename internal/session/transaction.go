@@ -32,6 +32,9 @@ func (t *Transactions) Open() bool { return t.open }
 // Reset notes that the session was reset: what was open is rolled back.
 func (t *Transactions) Reset() { t.open, t.doubtful = false, false }
 
+// Doubt notes that what is open may have been rolled back unseen: the next flags tell.
+func (t *Transactions) Doubt() { t.doubtful = t.open }
+
 // Assign fills in Txn, Place and TxnEnd of an answered statement that ran SQL. Call it in the order of the replies.
 func (t *Transactions) Assign(s *capture.Statement) {
 	switch o := &s.Outcome; {

@@ -26,8 +26,9 @@ type Execute struct {
 	Attributes int    // query attributes that stood behind the statement's own parameters; they are left out
 }
 
-// ParseExecute reads an EXECUTE payload, command byte included, of a statement with n parameters.
-func ParseExecute(payload []byte, n int, caps Capabilities) (Execute, error) {
+// ParseExecute reads an EXECUTE payload, command byte included, of a statement with n parameters. long is a bitmap of
+// those sent as long data, nil if none was.
+func ParseExecute(payload []byte, n int, caps Capabilities, long []byte) (Execute, error) {
 	var e Execute
 	c := NewCursor(payload)
 	c.Skip(1)
@@ -58,16 +59,16 @@ func ParseExecute(payload []byte, n int, caps Capabilities) (Execute, error) {
 	}
 	e.Values = c.Rest()
 	if e.Attributes > 0 && len(e.Types) > 0 {
-		e.dropAttributes(n)
+		e.dropAttributes(n, long)
 	}
 	return e, nil
 }
 
 // dropAttributes leaves the statement's own n parameters, which stand first.
-func (e *Execute) dropAttributes(n int) {
+func (e *Execute) dropAttributes(n int, long []byte) {
 	c := NewCursor(e.Values)
 	for i := range n {
-		if e.Nulls[i/8]&(1<<(i%8)) == 0 {
+		if !bit(e.Nulls, i) && !bit(long, i) {
 			readValue(&c, e.Types[2*i])
 		}
 	}
@@ -85,6 +86,46 @@ func readTypes(c *Cursor, count int, caps Capabilities) []byte {
 		c.LenencBytes()
 	}
 	return types
+}
+
+// bit reports whether bit i of a bitmap is set; bits behind its end are clear.
+func bit(bitmap []byte, i int) bool { return i/8 < len(bitmap) && bitmap[i/8]&(1<<(i%8)) != 0 }
+
+// BulkTypes is the flag of a COM_STMT_BULK_EXECUTE (MariaDB) that carries types.
+const BulkTypes uint16 = 128
+
+// A Bulk is a COM_STMT_BULK_EXECUTE command, cut into its parts. Slices alias the packet.
+type Bulk struct {
+	ID    uint32
+	Flags uint16
+	Types []byte // two bytes a parameter; nil when the packet has none and earlier ones apply
+	Rows  []byte // of every row and parameter an indicator (0 value, 1 NULL, 2 DEFAULT, 3 IGNORE), then the value if there is one
+}
+
+// ParseBulk reads a COM_STMT_BULK_EXECUTE payload, command byte included, of a statement with n parameters.
+func ParseBulk(payload []byte, n int) (Bulk, error) {
+	c := NewCursor(payload)
+	c.Skip(1)
+	b := Bulk{ID: c.Uint32(), Flags: c.Uint16()}
+	if b.Flags&BulkTypes != 0 {
+		b.Types = c.Bytes(2 * n)
+	}
+	b.Rows = c.Rest()
+	if !c.OK() {
+		return b, fmt.Errorf("bulk execute: %w", errShort)
+	}
+	return b, nil
+}
+
+// AppendBulk appends the payload of a COM_STMT_BULK_EXECUTE that carries its own types.
+func AppendBulk(dst []byte, b Bulk) []byte {
+	flags := b.Flags
+	if len(b.Types) > 0 {
+		flags |= BulkTypes
+	}
+	dst = binary.LittleEndian.AppendUint32(append(dst, ComStmtBulkExecute), b.ID)
+	dst = binary.LittleEndian.AppendUint16(dst, flags)
+	return append(append(dst, b.Types...), b.Rows...)
 }
 
 // AppendExecute appends the payload of an EXECUTE that carries its own types, so that it can be decoded by itself.
@@ -121,7 +162,7 @@ func QueryText(payload []byte, caps Capabilities) (text, attributes []byte, err 
 			return nil, nil, fmt.Errorf("query attributes: %w", errShort)
 		}
 		for i := range int(count) {
-			if nulls[i/8]&(1<<(i%8)) == 0 {
+			if !bit(nulls, i) {
 				readValue(&c, types[2*i])
 			}
 		}
@@ -149,6 +190,9 @@ func AppendQuery(dst, text, attributes []byte, caps Capabilities) []byte {
 	return append(dst, text...)
 }
 
+// TypeNull is the type of a parameter that has no value; a type known from before stays in force for later executes.
+const TypeNull byte = 0x06
+
 // Types of binary values, as the protocol manual numbers them.
 const (
 	typeDecimal    = 0x00
@@ -157,7 +201,6 @@ const (
 	typeLong       = 0x03
 	typeFloat      = 0x04
 	typeDouble     = 0x05
-	typeNull       = 0x06
 	typeTimestamp  = 0x07
 	typeLongLong   = 0x08
 	typeInt24      = 0x09
@@ -186,7 +229,7 @@ func fixedSize(kind byte) int {
 
 func readValue(c *Cursor, kind byte) []byte {
 	switch kind {
-	case typeNull:
+	case TypeNull:
 		return nil
 	case typeTimestamp, typeDate, typeDateTime, typeTime:
 		return c.Bytes(int(c.Byte()))
@@ -202,12 +245,13 @@ type Param struct {
 	Type     byte
 	Unsigned bool
 	Null     bool
+	Long     bool   // sent before, as long data: the value is not here
 	Raw      []byte // the value's bytes, length prefix excluded
 }
 
 // DecodeParams cuts an execute's values into parameters. Parameters sent as long data have a type but no value here;
-// name their indexes in long.
-func DecodeParams(nulls, types, values []byte, long map[int]bool) ([]Param, error) {
+// long is a bitmap of them, nil if there are none.
+func DecodeParams(nulls, types, values, long []byte) ([]Param, error) {
 	n := len(types) / 2
 	if len(nulls) < (n+7)/8 {
 		return nil, errors.New("NULL bitmap shorter than the parameters it is for")
@@ -217,8 +261,9 @@ func DecodeParams(nulls, types, values []byte, long map[int]bool) ([]Param, erro
 	for i := range params {
 		p := &params[i]
 		p.Type, p.Unsigned = types[2*i], types[2*i+1]&unsignedFlag != 0
-		p.Null = nulls[i/8]&(1<<(i%8)) != 0 || p.Type == typeNull
-		if p.Null || long[i] {
+		p.Long = bit(long, i) // a server looks at nothing else of it
+		p.Null = !p.Long && (bit(nulls, i) || p.Type == TypeNull)
+		if p.Null || p.Long {
 			continue
 		}
 		p.Raw = readValue(&c, p.Type)
@@ -231,6 +276,9 @@ func DecodeParams(nulls, types, values []byte, long map[int]bool) ([]Param, erro
 
 // AppendText appends the parameter as it would stand in SQL text: for people to read, not for a server.
 func (p Param) AppendText(dst []byte) []byte {
+	if p.Long {
+		return append(dst, "<long data>"...)
+	}
 	if p.Null {
 		return append(dst, "NULL"...)
 	}

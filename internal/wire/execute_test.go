@@ -88,7 +88,7 @@ func TestParseExecute(t *testing.T) {
 		{"types cut off", head + "\x00\x01\x08", 1, 0, "execute: packet ends too early"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			e, err := wire.ParseExecute([]byte(tt.payload), tt.n, tt.caps)
+			e, err := wire.ParseExecute([]byte(tt.payload), tt.n, tt.caps, nil)
 			got := fmt.Sprint(err)
 			if err == nil {
 				got = fmt.Sprintf("[%s] %d", texts(t, e.Nulls, e.Types, e.Values), e.Attributes)
@@ -103,7 +103,7 @@ func TestParseExecute(t *testing.T) {
 func TestAppendExecuteComesBack(t *testing.T) {
 	nulls, types, values := []byte{0b010}, []byte("\x08\x00\xfd\x00\x01\x80"), []byte("\x01\x00\x00\x00\x00\x00\x00\x00\x02")
 	payload := wire.AppendExecute(nil, 77, wire.CursorReadOnly, nulls, types, values)
-	e, err := wire.ParseExecute(payload, 3, 0)
+	e, err := wire.ParseExecute(payload, 3, 0, nil)
 	if err != nil || e.ID != 77 || e.Flags != wire.CursorReadOnly {
 		t.Fatalf("id %d, flags %d, %v", e.ID, e.Flags, err)
 	}
@@ -142,7 +142,7 @@ func FuzzExecute(f *testing.F) {
 			caps = wire.QueryAttributes
 		}
 		wire.QueryText(payload, caps)
-		e, err := wire.ParseExecute(payload, n, caps)
+		e, err := wire.ParseExecute(payload, n, caps, nil)
 		if err != nil {
 			return
 		}
