@@ -214,7 +214,7 @@ func (c *conn) greet() error {
 	if n, err := io.ReadFull(c.server, packet[wire.HeaderLen:]); err != nil {
 		return c.cutGreeting(packet[:wire.HeaderLen+n], err)
 	}
-	wire.ChangeGreetingCapabilities(packet[wire.HeaderLen:], wire.SSL|wire.Compress|wire.Zstd, 0)
+	wire.ChangeGreetingCapabilities(packet[wire.HeaderLen:], wire.SSL|c.proxy.withheldCompression(), 0)
 	return c.pass(c.client, packet, false)
 }
 

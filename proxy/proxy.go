@@ -24,6 +24,8 @@ type Proxy struct {
 	DrainTimeout time.Duration                               // what open transactions get when Serve ends; 0 means 10 s
 	Logger       *slog.Logger                                // nil: silent
 
+	FollowCompression bool // let clients and backend compress; otherwise compression is withheld from the backend's offer
+
 	mu     sync.Mutex
 	conns  map[*conn]struct{}
 	lastID uint64

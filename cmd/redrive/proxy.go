@@ -23,6 +23,7 @@ type proxyOptions struct {
 	limit           time.Duration
 	drain           time.Duration
 	maxStatement    int
+	compression     string
 	probe           connectOptions
 }
 
@@ -35,7 +36,8 @@ func newProxy(s streams) *cobra.Command {
 its outcome, in a capture file for analyze and replay.
 
 Clients log in as they do to the server itself; the proxy knows no password. TLS and compression are withheld from the
-server's offer, as neither could be looked into: clients that insist on TLS cannot log in. The server sees the
+server's offer: clients that insist on TLS cannot log in. --compression follow leaves compression in; what is recorded
+is then inflated from a copy. The server sees the
 proxy's host in place of the clients'. Mind that the client libraries take "localhost" for the Unix socket, past the
 proxy: connect to 127.0.0.1.
 
@@ -54,6 +56,7 @@ summary printed. A second one ends it at once.`,
 	f.DurationVar(&o.limit, "time", 0, "stop after this time, such as 60s; 0 is until stopped")
 	f.DurationVar(&o.drain, "drain-timeout", 10*time.Second, "what open transactions get at the end")
 	f.IntVar(&o.maxStatement, "max-statement", 64<<20, "bytes of one statement that are recorded; of longer ones the beginning")
+	f.StringVar(&o.compression, "compression", "withhold", "withhold it from the server's offer, or follow it: leave it to client and server, and inflate a copy")
 	o.probe.addProbeFlags(f)
 	return c
 }
@@ -66,6 +69,8 @@ func runProxy(ctx context.Context, o *proxyOptions, s streams) (err error) {
 		return usagef("--backend is missing: want the server's address, such as 127.0.0.1:3306")
 	case o.maxStatement <= 0:
 		return usagef("--max-statement %d: want a number of bytes above 0", o.maxStatement)
+	case o.compression != "withhold" && o.compression != "follow":
+		return usagef("--compression %s: want withhold or follow", o.compression)
 	case o.drain <= 0:
 		return usagef("--drain-timeout %s: want a time above 0", o.drain)
 	case o.limit < 0:
@@ -83,7 +88,8 @@ func runProxy(ctx context.Context, o *proxyOptions, s streams) (err error) {
 
 	p := &proxy.Proxy{
 		Backend: o.backend, MaxStatement: o.maxStatement, DrainTimeout: o.drain, Clock: capture.NewClock(),
-		Logger: slog.New(slog.NewTextHandler(s.err, nil)),
+		FollowCompression: o.compression == "follow",
+		Logger:            slog.New(slog.NewTextHandler(s.err, nil)),
 		Dial: func(ctx context.Context) (net.Conn, error) {
 			var d net.Dialer
 			return d.DialContext(ctx, backendNetwork, backendAddress)
@@ -161,7 +167,7 @@ func proxyHeader(ctx context.Context, o *proxyOptions, clock capture.Clock, list
 	h.Resolved = resolve(ctx, network, address)
 	h.Settings = map[string]string{
 		"listen": listening.String(), "max-statement": fmt.Sprint(o.maxStatement),
-		"withheld": "TLS, compression",
+		"compression": o.compression, "withheld": withheld(o),
 	}
 	if !o.probe.wanted() {
 		return h, nil
@@ -172,6 +178,14 @@ func proxyHeader(ctx context.Context, o *proxyOptions, clock capture.Clock, list
 	}
 	h.Server = &server
 	return h, nil
+}
+
+// withheld names what is taken out of the server's offer.
+func withheld(o *proxyOptions) string {
+	if o.compression == "follow" {
+		return "TLS"
+	}
+	return "TLS, compression"
 }
 
 // resolve lists the addresses that a backend's name stands for at the moment; a name that cannot be resolved now may

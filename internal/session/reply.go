@@ -177,4 +177,3 @@ func usedSchema(text []byte) (name []byte, ok bool) {
 	}
 	return name, true
 }
-
