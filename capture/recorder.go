@@ -41,16 +41,17 @@ type Recorder struct {
 	wake chan struct{}
 	done chan struct{}
 
-	mu     sync.Mutex
-	room   sync.Cond // there is room, or no longer any hope of it
-	enc    *encoder
-	queue  []*block // to be written, oldest first
-	held   int      // bytes of queue and of the block being written
-	free   []*block
-	gap    Gap // what was shed since the last gap record
-	ledger Ledger
-	err    error
-	closed bool
+	mu      sync.Mutex
+	room    sync.Cond // there is room, or no longer any hope of it
+	enc     *encoder
+	unbegun map[command]time.Duration // starts of open statements whose begin found no room
+	queue   []*block                  // to be written, oldest first
+	held    int                       // bytes of queue and of the block being written
+	free    []*block
+	gap     Gap // what was shed since the last gap record
+	ledger  Ledger
+	err     error
+	closed  bool
 }
 
 // NewRecorder writes the header to w and starts the writing goroutine, which ends with Close.
@@ -62,7 +63,7 @@ func NewRecorder(w io.Writer, h Header, opts RecorderOptions) *Recorder {
 		opts.FlushEvery = defaultFlushEvery
 	}
 	r := &Recorder{
-		opts: opts, out: newOutput(w, h), enc: newEncoder(),
+		opts: opts, out: newOutput(w, h), enc: newEncoder(), unbegun: map[command]time.Duration{},
 		wake: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 	r.room.L = &r.mu
@@ -75,7 +76,9 @@ func NewRecorder(w io.Writer, h Header, opts RecorderOptions) *Recorder {
 func (r *Recorder) Statement(s *Statement) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	_, begun := r.enc.begun[command{s.Session, s.Number}]
+	id := command{s.Session, s.Number}
+	delete(r.unbegun, id)
+	_, begun := r.enc.begun[id]
 	reason := r.admit(bytesOf(s), begun)
 	if r.closed {
 		return
@@ -92,14 +95,17 @@ func (r *Recorder) Statement(s *Statement) {
 	r.cutFull()
 }
 
-// Begin stores that a statement is open. One that finds no room is left out without a trace: its end tells the same.
+// Begin stores that a statement is open. One that finds no room is left out without a trace, as its end tells the same;
+// until then the horizon waits for it.
 func (r *Recorder) Begin(s *Statement) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.admit(bytesOf(s), true) == "" {
-		r.enc.beginStatement(s)
-		r.cutFull()
+	if r.admit(bytesOf(s), true) != "" {
+		r.unbegun[command{s.Session, s.Number}] = s.Started()
+		return
 	}
+	r.enc.beginStatement(s)
+	r.cutFull()
 }
 
 // SessionStart stores a login that succeeded, or the state of a session that joined.
@@ -123,6 +129,11 @@ func (r *Recorder) SessionStart(s *SessionStart) {
 func (r *Recorder) SessionEnd(s *SessionEnd) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	for id := range r.unbegun {
+		if id.session == s.Session {
+			delete(r.unbegun, id)
+		}
+	}
 	if s.Reason == EndOpaque && !r.closed {
 		r.ledger.Opaque++
 	}
@@ -136,6 +147,9 @@ func (r *Recorder) SessionEnd(s *SessionEnd) {
 func (r *Recorder) Horizon(t time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	for _, started := range r.unbegun {
+		t = min(t, started)
+	}
 	r.enc.promise(t)
 }
 

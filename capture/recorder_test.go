@@ -314,3 +314,59 @@ func BenchmarkRecorder(b *testing.B) {
 	}
 	b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "statements/s")
 }
+
+// TestRecorderHorizonWaitsForWhatItCouldNotBegin: a begin that finds no room must not let the horizon pass its
+// statement, whose end may be stored later.
+func TestRecorderHorizonWaitsForWhatItCouldNotBegin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := disk{gate: make(chan struct{})}
+		r := capture.NewRecorder(&d, capture.Header{}, capture.RecorderOptions{Budget: 200_000})
+		var open []*capture.Statement
+		for session := range uint64(8) {
+			s := statement(session+1, 1)
+			s.Params.Values = bytes.Repeat([]byte{byte(session)}, 300_000)
+			s.Received, s.Sent, s.Done = time.Second, time.Second, 20*time.Second
+			open = append(open, s)
+			r.Begin(s)
+		}
+		r.Horizon(10 * time.Second) // as the producer sees it, all of them have been begun
+		close(d.gate)
+		other := statement(100, 1)
+		other.Received, other.Sent, other.Done = 11*time.Second, 11*time.Second, 12*time.Second
+		r.Statement(other)
+		time.Sleep(2 * time.Second) // a block with the promise is written
+		for _, s := range open {
+			s.Params.Values = nil
+			r.Statement(s)
+		}
+		if _, err := r.Close(0); err != nil {
+			t.Fatal(err)
+		}
+		begun, records := 0, 0
+		all, _ := read(d.bytes())
+		for _, rec := range all {
+			switch rec.Kind {
+			case capture.KindBegin:
+				begun++
+			case capture.KindStatement:
+				records++
+			}
+		}
+		if begun == len(open) || records != len(open)+1 {
+			t.Fatalf("%d of %d begun, %d stored: the test does not bite", begun, len(open), records)
+		}
+		v := capture.Verify(capture.NewReader(bytes.NewReader(d.bytes()), "test.rdt"))
+		if !v.OK() {
+			t.Errorf("verify: %v, %q", v.Err, v.Problems)
+		}
+	})
+}
+
+// Every flag has a name in output.
+func TestFlagNames(t *testing.T) {
+	for flag := capture.Flags(1); flag <= capture.Masked; flag <<= 1 {
+		if names := flag.Names(); len(names) != 1 {
+			t.Errorf("flag %d has the names %q, want one", flag, names)
+		}
+	}
+}
