@@ -20,16 +20,21 @@ type group struct {
 }
 
 func (g *group) add(st *capture.Statement, prevDone time.Duration) {
+	g.tally(st)
+	if answered(st) {
+		g.service.Record(st.Service(prevDone))
+	}
+}
+
+// tally is add without the time.
+func (g *group) tally(st *capture.Statement) {
 	g.count++
 	g.rows += st.Outcome.Rows
 	g.affected += st.Outcome.Affected
 	if st.Outcome.Errno != 0 {
 		g.errors++
 	}
-	switch {
-	case answered(st):
-		g.service.Record(st.Service(prevDone))
-	case st.Flags&(capture.Unanswered|capture.Cut) != 0:
+	if st.Flags&(capture.Unanswered|capture.Cut) != 0 {
 		g.unanswered++
 	}
 }

@@ -59,15 +59,7 @@ type Headline struct {
 }
 
 // Times are a distribution of durations.
-type Times struct {
-	Count uint64        `json:"count"`
-	Sum   time.Duration `json:"sum_ns"`
-	Mean  time.Duration `json:"mean_ns"`
-	P50   time.Duration `json:"p50_ns"`
-	P95   time.Duration `json:"p95_ns"`
-	P99   time.Duration `json:"p99_ns"`
-	Max   time.Duration `json:"max_ns"`
-}
+type Times = stats.Times
 
 // A Group is one row of the statement table.
 type Group struct {
@@ -161,7 +153,7 @@ func (s *Summary) headline() Headline {
 	h := Headline{
 		Duration: s.last - s.first, Sessions: s.sessionCount,
 		Statements: s.total.count, Transactions: s.ends.ended(), Errors: s.total.errors, Unanswered: s.total.unanswered,
-		Service: times(&s.total.service), Response: times(&s.response), Wait: times(&s.wait), Lag: times(&s.lag),
+		Service: s.clocks.Service.Times(), Response: s.clocks.Response.Times(), Wait: s.clocks.Wait.Times(), Lag: s.clocks.Lag.Times(),
 		Ends: s.ends,
 	}
 	for _, sess := range s.sessions {
@@ -172,7 +164,7 @@ func (s *Summary) headline() Headline {
 	if seconds := h.Duration.Seconds(); seconds > 0 {
 		h.QPS = rounded(float64(h.Statements) / seconds)
 		h.TPS = rounded(float64(h.Transactions) / seconds)
-		h.Concurrency = rounded(s.total.service.Sum().Seconds() / seconds)
+		h.Concurrency = rounded(s.clocks.Service.Sum().Seconds() / seconds)
 	}
 	return h
 }
@@ -180,22 +172,13 @@ func (s *Summary) headline() Headline {
 // rounded keeps four decimals, which is more than anybody measures.
 func rounded(f float64) float64 { return math.Round(f*1e4) / 1e4 }
 
-func times(h *stats.Histogram) *Times {
-	if h.Count() == 0 {
-		return nil
-	}
-	return &Times{
-		h.Count(), h.Sum(), h.Mean(), h.Quantile(0.50), h.Quantile(0.95), h.Quantile(0.99), h.Max(),
-	}
-}
-
 // setGroups fills in the rows of the statement table: the first ones by share of time, the rest as one.
 func (r *Report) setGroups(s *Summary) {
 	groups := slices.Clone(s.classes.groups)
 	slices.SortFunc(groups, func(a, b *group) int {
 		return cmp.Or(cmp.Compare(b.service.Sum(), a.service.Sum()), cmp.Compare(b.count, a.count), cmp.Compare(a.name, b.name))
 	})
-	all := s.total.service.Sum()
+	all := s.clocks.Service.Sum()
 	r.groups = map[string]Group{}
 	for _, g := range groups {
 		row := g.row(all)
@@ -216,7 +199,7 @@ func others(n int) string { return fmt.Sprintf("(%d others)", n) }
 
 func (g *group) row(all time.Duration) Group {
 	row := Group{
-		Name: g.name, Count: g.count, Share: share(g.service.Sum(), all), Service: times(&g.service),
+		Name: g.name, Count: g.count, Share: share(g.service.Sum(), all), Service: g.service.Times(),
 		Rows: g.rows, Affected: g.affected, Errors: g.errors, Unanswered: g.unanswered,
 	}
 	if g.digest != 0 {
@@ -248,7 +231,7 @@ func (r *Report) setTransactions(s *Summary) {
 	for _, p := range shapes {
 		r.Transactions = append(r.Transactions, p.row(all.Sum()))
 	}
-	r.durations = times(&all)
+	r.durations = all.Times()
 }
 
 func mergeShapes(shapes []*shape) *shape {
@@ -266,7 +249,7 @@ func mergeShapes(shapes []*shape) *shape {
 func (p *shape) row(all time.Duration) Transaction {
 	return Transaction{
 		Name: p.name, Statements: p.statements, Count: p.count, Share: share(p.duration.Sum(), all),
-		Duration: times(&p.duration), Rows: p.rows, Affected: p.affected, Errors: p.errors,
+		Duration: p.duration.Times(), Rows: p.rows, Affected: p.affected, Errors: p.errors,
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"io"
 	"slices"
 	"time"
+
+	"redrive/internal/units"
 )
 
 // SideBySide puts several runs next to one another, type by type. It judges nothing: two runs always differ.
@@ -136,11 +138,11 @@ func (s *SideBySide) writeRows(w io.Writer) {
 func (r SideRow) cells() []string {
 	var counts, means, meanRatios, p95s, p95Ratios []string
 	for i, side := range r.Runs {
-		counts = append(counts, number(side.Count))
-		means, p95s = append(means, maybe(side.Mean, duration)), append(p95s, maybe(side.P95, duration))
+		counts = append(counts, units.Number(side.Count))
+		means, p95s = append(means, maybe(side.Mean, units.Duration)), append(p95s, maybe(side.P95, units.Duration))
 		if i > 0 {
-			meanRatios = append(meanRatios, maybe(side.MeanRatio, ratio))
-			p95Ratios = append(p95Ratios, maybe(side.P95Ratio, ratio))
+			meanRatios = append(meanRatios, maybe(side.MeanRatio, units.Ratio))
+			p95Ratios = append(p95Ratios, maybe(side.P95Ratio, units.Ratio))
 		}
 	}
 	return slices.Concat(counts, means, meanRatios, p95s, p95Ratios)

@@ -28,10 +28,8 @@ type Summary struct {
 	states   map[uint16][5]byte // SQLSTATE by error number
 	key      []byte             // scratch for looking up shapes
 
-	total    group // all statements
-	lag      stats.Histogram
-	wait     stats.Histogram
-	response stats.Histogram
+	total    group // all statements; their times are in clocks
+	clocks   stats.Clocks
 	sysbench sysbenchCounter
 	ends     Ends
 	lost     losses
@@ -57,7 +55,7 @@ type losses struct {
 
 // A session is what is kept of an open one.
 type session struct {
-	prevDone time.Duration // Done of its previous command
+	prevDone time.Duration // Done of its previous command, at first the end of the login
 	number   uint64        // of its latest command
 	mode     sqltext.Mode
 	txn      transaction
@@ -102,7 +100,7 @@ func (s *Summary) start(r *capture.SessionStart) {
 	if _, ok := s.sessions[r.Session]; !ok {
 		s.sessionCount++
 	}
-	s.sessions[r.Session] = &session{mode: modeOf(r.Status)}
+	s.sessions[r.Session] = &session{mode: modeOf(r.Status), prevDone: r.Ready()}
 }
 
 func (s *Summary) end(r *capture.SessionEnd) {
@@ -190,7 +188,7 @@ func (s *Summary) addCommand(st *capture.Statement) {
 func (s *Summary) addStatement(st *capture.Statement, sess *session) {
 	c := s.classes.class(st, sess.mode)
 	c.group.add(st, sess.prevDone)
-	s.total.add(st, sess.prevDone)
+	s.total.tally(st)
 	s.sysbench.add(st, c)
 	s.addError(st, c.kind)
 	s.addMember(st, sess, c)
@@ -208,7 +206,7 @@ func (s *Summary) addError(st *capture.Statement, kind int) {
 	s.states[errno] = st.Outcome.SQLState
 }
 
-// addClocks widens the span of the run and, where statements were due at a time, adds up how late they were and why.
+// addClocks widens the span of the run, and adds up how long statements took, how late they were and why.
 func (s *Summary) addClocks(st *capture.Statement, prevDone time.Duration) {
 	if st.Flags.Has(capture.NoOutcome) {
 		return
@@ -219,12 +217,9 @@ func (s *Summary) addClocks(st *capture.Statement, prevDone time.Duration) {
 	}
 	s.first = min(s.first, begin)
 	s.last = max(s.last, end)
-	if st.Intended == 0 || !answered(st) {
-		return
+	if answered(st) {
+		s.clocks.Record(st, prevDone)
 	}
-	s.lag.Record(st.Lag(prevDone))
-	s.wait.Record(st.Wait(prevDone))
-	s.response.Record(st.Response(prevDone))
 }
 
 func (l *losses) add(g *capture.Gap) {

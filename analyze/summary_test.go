@@ -204,8 +204,8 @@ func TestNoReplyNoPercentile(t *testing.T) {
 		warning    string
 	}{
 		{"answered", 0, true, 0, ""},
-		{"unanswered", capture.Unanswered, false, 1, "1 statement lost"},
-		{"cut", capture.Cut, false, 1, "1 statement lost"},
+		{"unanswered", capture.Unanswered, false, 1, "1 statement whose connection was lost"},
+		{"cut", capture.Cut, false, 1, "1 statement whose connection was lost"},
 		{"never sent", capture.NoOutcome, false, 0, "1 statement never sent"},
 		{"not understood", capture.Unparsed, false, 0, "1 statement with a reply"},
 	}
@@ -273,7 +273,7 @@ func TestWarnings(t *testing.T) {
 				r.end(capture.SessionEnd{Session: 1, Reason: capture.EndRejected})
 				r.add(capture.Statement{Session: 2, Number: 8, Done: ms, Complete: us})
 			},
-			[]string{"1 login failed", "1 session began before the capture did, or their start is missing"},
+			[]string{"1 login failed", "1 session without a start in the capture"},
 		},
 	}
 	for _, test := range tests {

@@ -7,6 +7,8 @@ import (
 	"io"
 	"strings"
 	"time"
+
+	"redrive/internal/units"
 )
 
 // WriteText prints the report for people.
@@ -31,10 +33,10 @@ func (r *Report) writeHead(w io.Writer) {
 	h := r.Headline
 	fmt.Fprintln(w)
 	var t table
-	t.add("duration", seconds(h.Duration), "sessions", number(h.Sessions))
-	t.add("statements", number(h.Statements), "QPS", perSecond(h.QPS))
-	t.add("transactions", number(h.Transactions), "TPS", perSecond(h.TPS))
-	t.add("errors", number(h.Errors), "mean concurrency", perSecond(h.Concurrency))
+	t.add("duration", seconds(h.Duration), "sessions", units.Number(h.Sessions))
+	t.add("statements", units.Number(h.Statements), "QPS", perSecond(h.QPS))
+	t.add("transactions", units.Number(h.Transactions), "TPS", perSecond(h.TPS))
+	t.add("errors", units.Number(h.Errors), "mean concurrency", perSecond(h.Concurrency))
 	t.write(w)
 	if ends := h.Ends.line(); ends != "" {
 		fmt.Fprintln(w, "transactions ended: "+ends)
@@ -64,14 +66,14 @@ func seconds(d time.Duration) string {
 	if d == 0 {
 		return "n/a"
 	}
-	return duration(d)
+	return units.Duration(d)
 }
 
 func perSecond(f float64) string {
 	if f == 0 {
 		return "n/a"
 	}
-	return rate(f)
+	return units.Rate(f)
 }
 
 // line tells ends apart where there is more than one kind.
@@ -91,7 +93,7 @@ func (e Ends) line() string {
 		{e.Open, "still open"},
 	} {
 		if end.n > 0 {
-			parts = append(parts, end.name+" "+number(end.n))
+			parts = append(parts, end.name+" "+units.Number(end.n))
 		}
 	}
 	return strings.Join(parts, ", ")
@@ -109,19 +111,19 @@ func (r *Report) writeClocks(w io.Writer) {
 		times *Times
 	}{{"service time", h.Service}, {"response time", h.Response}, {"wait", h.Wait}, {"lag", h.Lag}} {
 		if row.times != nil {
-			t.add(append([]string{row.name, number(row.times.Count)}, row.times.cells()...)...)
+			t.add(append([]string{row.name, units.Number(row.times.Count)}, timeCells(row.times)...)...)
 		}
 	}
 	fmt.Fprintln(w)
 	t.write(w)
 }
 
-// cells are mean, p50, p95, p99 and max; dashes where nothing was timed.
-func (t *Times) cells() []string {
+// timeCells are mean, p50, p95, p99 and max; dashes where nothing was timed.
+func timeCells(t *Times) []string {
 	if t == nil {
 		return []string{"-", "-", "-", "-", "-"}
 	}
-	return []string{duration(t.Mean), duration(t.P50), duration(t.P95), duration(t.P99), duration(t.Max)}
+	return []string{units.Duration(t.Mean), units.Duration(t.P50), units.Duration(t.P95), units.Duration(t.P99), units.Duration(t.Max)}
 }
 
 func (r *Report) writeStatements(w io.Writer) {
@@ -147,12 +149,12 @@ func (r *Report) writeStatements(w io.Writer) {
 }
 
 func row(name string, count uint64, share float64, times *Times, rows, affected, errors uint64) []string {
-	cells := []string{name, number(count), percent(share)}
+	cells := []string{name, units.Number(count), units.Percent(share)}
 	if times == nil {
 		cells[2] = "-"
 	}
-	cells = append(cells, times.cells()...)
-	return append(cells, number(rows), number(affected), number(errors))
+	cells = append(cells, timeCells(times)...)
+	return append(cells, units.Number(rows), units.Number(affected), units.Number(errors))
 }
 
 func (r *Report) writeTransactions(w io.Writer) {
@@ -165,7 +167,7 @@ func (r *Report) writeTransactions(w io.Writer) {
 	for _, x := range r.Transactions {
 		first := "-"
 		if x.Statements > 0 {
-			first = number(x.Statements)
+			first = units.Number(x.Statements)
 		}
 		t.addWithNote(x.Name, row(first, x.Count, x.Share, x.Duration, x.Rows, x.Affected, x.Errors)...)
 	}
@@ -180,7 +182,7 @@ func (r *Report) writeErrors(w io.Writer) {
 	var t table
 	t.add("code", "sqlstate", "count")
 	for _, e := range r.Errors {
-		t.addWithNote(e.note(), fmt.Sprint(e.Errno), cmp.Or(e.SQLState, "-"), number(e.Count))
+		t.addWithNote(e.note(), fmt.Sprint(e.Errno), cmp.Or(e.SQLState, "-"), units.Number(e.Count))
 	}
 	t.write(w)
 }
@@ -188,7 +190,7 @@ func (r *Report) writeErrors(w io.Writer) {
 func (e Error) note() string {
 	var parts []string
 	for _, in := range e.In {
-		parts = append(parts, in.Type+" "+number(in.Count))
+		parts = append(parts, in.Type+" "+units.Number(in.Count))
 	}
 	text := "in " + strings.Join(parts, ", ")
 	if meaning := meanings[e.Errno]; meaning != "" {
@@ -216,7 +218,7 @@ func (r *Report) writeCommands(w io.Writer) {
 	var t table
 	t.add("command", "count", "errors")
 	for _, c := range r.Commands {
-		t.add(c.Name, number(c.Count), number(c.Errors))
+		t.add(c.Name, units.Number(c.Count), units.Number(c.Errors))
 	}
 	t.write(w)
 }
@@ -225,11 +227,11 @@ func (r *Report) writeSysbench(w io.Writer) {
 	s := r.Sysbench
 	transactions := "n/a"
 	if s.Transactions != nil {
-		transactions = number(*s.Transactions)
+		transactions = units.Number(*s.Transactions)
 	}
 	fmt.Fprintln(w, "\nAs sysbench counts: by result, not by text")
 	var t table
 	t.add("read", "write", "other", "total", "transactions", "ignored errors", "reconnects")
-	t.add(number(s.Read), number(s.Write), number(s.Other), number(s.Total), transactions, number(s.IgnoredErrors), number(s.Reconnects))
+	t.add(units.Number(s.Read), units.Number(s.Write), units.Number(s.Other), units.Number(s.Total), transactions, units.Number(s.IgnoredErrors), units.Number(s.Reconnects))
 	t.write(w)
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"redrive/capture"
+	"redrive/internal/units"
 )
 
 // warnings say what the figures lack, worst first. They stand in front of the figures.
@@ -24,17 +25,17 @@ func (s *Summary) warnings(from Origin) []string {
 	}
 	l := s.ledger(from)
 	if l.Forwarded != 0 && l.Shed > s.lost.shed {
-		warn(1, "%s shed, of which the capture's gap records tell %s", statements(l.Shed), number(s.lost.shed))
+		warn(1, "%s shed, of which the capture's gap records tell %s", statements(l.Shed), units.Number(s.lost.shed))
 	}
 	warn(l.Unfinished, "%s unfinished when the capture ended: not in the figures", statements(l.Unfinished))
 	warn(max(l.Opaque, s.lost.opaque), "%s relayed without being understood: what they did is not in the figures",
-		plural(max(l.Opaque, s.lost.opaque), "session"))
+		units.Count(max(l.Opaque, s.lost.opaque), "session"))
 	warn(s.lost.unparsed, "%s with a reply that was not understood: counted, not timed", statements(s.lost.unparsed))
 	warn(s.lost.dryRun, "%s never sent to a server: counted, no times", statements(s.lost.dryRun))
-	warn(s.total.unanswered, "%s lost their connection before the reply ended: counted, not timed", statements(s.total.unanswered))
-	warn(s.ends.Incomplete, "%s incomplete, as members are missing: counted, in no table", plural(s.ends.Incomplete, "transaction"))
-	warn(s.lost.rejected, "%s failed", plural(s.lost.rejected, "login"))
-	warn(s.lost.late, "%s began before the capture did, or their start is missing", plural(s.lost.late, "session"))
+	warn(s.total.unanswered, "%s whose connection was lost before the reply ended: counted, not timed", statements(s.total.unanswered))
+	warn(s.ends.Incomplete, "%s incomplete, as members are missing: counted, in no table", units.Count(s.ends.Incomplete, "transaction"))
+	warn(s.lost.rejected, "%s failed", units.Count(s.lost.rejected, "login"))
+	warn(s.lost.late, "%s without a start in the capture", units.Count(s.lost.late, "session"))
 	warn(s.lost.truncated, "%s longer than what was kept of the text: typed by its beginning", statements(s.lost.truncated))
 	return all
 }
@@ -50,16 +51,9 @@ func (s *Summary) ledger(from Origin) capture.Ledger {
 func (g Gap) warning() string {
 	what := statements(g.Statements)
 	if g.Statements == 0 {
-		what = plural(g.Sessions, "session record")
+		what = units.Count(g.Sessions, "session record")
 	}
-	return fmt.Sprintf("%s shed between %s and %s (%s)", what, duration(g.From), duration(g.To), g.Reason)
+	return fmt.Sprintf("%s shed between %s and %s (%s)", what, units.Duration(g.From), units.Duration(g.To), g.Reason)
 }
 
-func statements(n uint64) string { return plural(n, "statement") }
-
-func plural(n uint64, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return number(n) + " " + noun + "s"
-}
+func statements(n uint64) string { return units.Count(n, "statement") }

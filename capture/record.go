@@ -108,7 +108,8 @@ func (f Flags) Has(want Flags) bool { return f&want == want }
 func (s *Statement) RunsSQL() bool { return wire.RunsSQL(s.Command) }
 
 // Due is when the statement was due: as intended or, where nothing paced it, when it arrived (proxy) or when the
-// session's previous one was done (closed loop). prevDone is Done of the session's previous command, 0 for none.
+// session's previous one was done (closed loop). prevDone is Done of the session's previous command; of the first one,
+// SessionStart.Ready.
 func (s *Statement) Due(prevDone time.Duration) time.Duration {
 	switch {
 	case s.Intended != 0:
@@ -187,6 +188,15 @@ type Prepared struct {
 	Params uint16
 	Types  []byte // of its last execute: two bytes a parameter; nil if none bound any
 	Text   []byte
+}
+
+// Ready is when the session could take its first command, and so that command's prevDone: the end of the login. It is 0
+// for a session that joined, as what went before is not known.
+func (s *SessionStart) Ready() time.Duration {
+	if s.Joined {
+		return 0
+	}
+	return s.At
 }
 
 // A SessionEnd is the end of a connection.

@@ -58,16 +58,12 @@ func (a *actor) begin(s *capture.Statement, due time.Duration) {
 	}
 }
 
-// intended is what is recorded as due: nothing at full speed, where a command is due when the one before is done. The
-// first has none before, so the login stands for it.
+// intended is what is recorded as due: nothing at full speed, where a command is due when the one before is done.
 func (a *actor) intended(due time.Duration) time.Duration {
-	switch {
-	case a.schedule.Paced():
-		return max(1, due) // 0 would say that nothing paced it
-	case a.number == 0:
-		return max(1, a.prev)
+	if !a.schedule.Paced() {
+		return 0
 	}
-	return 0
+	return max(1, due) // 0 would say that nothing paced it
 }
 
 // exchange sends the command that begin and the caller have described, reads its reply and records both. An error

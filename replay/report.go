@@ -7,7 +7,9 @@ import (
 	"maps"
 	"slices"
 	"text/tabwriter"
-	"time"
+
+	"redrive/internal/stats"
+	"redrive/internal/units"
 )
 
 // WriteJSON writes the result as one JSON object.
@@ -21,7 +23,7 @@ func (r *Result) WriteJSON(w io.Writer) error {
 func (r *Result) WriteText(w io.Writer) error {
 	p := &printer{w: w}
 	r.writeWarnings(p)
-	p.line("speed %s, %s: took %v; captured %v, which is %v at this speed", r.Speed, perSession(r.Scale), rounded(r.Wall), rounded(r.Captured), rounded(r.Expected))
+	p.line("speed %s, %s: took %v; captured %v, which is %v at this speed", r.Speed, perSession(r.Scale), units.Duration(r.Wall), units.Duration(r.Captured), units.Duration(r.Expected))
 	p.line("sessions: %d captured, %d opened, %d refused, %d lost", r.Sessions.Captured, r.Sessions.Opened, r.Sessions.Refused, r.Sessions.Lost)
 	for _, reason := range r.Sessions.Reasons {
 		p.line("  %s", reason)
@@ -54,7 +56,7 @@ func (r *Result) writeWarnings(p *printer) {
 		p.line("warning: the capture left out %d statements (trace info lists the gaps)", r.Shed)
 	}
 	if r.Paused > 0 {
-		p.line("warning: reading was late by %v, as statements piled up to the limit (--read-ahead); that shows as lag", rounded(r.Paused))
+		p.line("warning: reading was late by %v, as statements piled up to the limit (--read-ahead); that shows as lag", units.Duration(r.Paused))
 	}
 }
 
@@ -108,29 +110,23 @@ func (r *Result) writeDifferences(p *printer) {
 }
 
 func (r *Result) writeTimes(p *printer) {
+	if r.Service == nil {
+		return
+	}
 	p.line("")
 	t := p.table(tabwriter.AlignRight)
-	t.row("times of statements", "mean", "p50", "p95", "p99", "max")
+	t.row("all statements", "count", "mean", "p50", "p95", "p99", "max")
 	for _, part := range []struct {
-		name string
-		q    Quantiles
+		name  string
+		times *stats.Times
 	}{
-		{"service", r.Service}, {"wait", r.Wait}, {"lag (ours)", r.Lag}, {"response", r.Response},
+		{"service time", r.Service}, {"response time", r.Response}, {"wait", r.Wait}, {"lag (ours)", r.Lag},
 	} {
-		q := part.q
-		t.row(part.name, rounded(q.Mean), rounded(q.P50), rounded(q.P95), rounded(q.P99), rounded(q.Max))
-	}
-	t.flush()
-}
-
-// rounded keeps three or four digits of a duration.
-func rounded(d time.Duration) time.Duration {
-	for _, unit := range []time.Duration{time.Second, time.Millisecond, time.Microsecond} {
-		if d >= unit {
-			return d.Round(unit / 100)
+		if q := part.times; q != nil {
+			t.row(part.name, units.Number(q.Count), units.Duration(q.Mean), units.Duration(q.P50), units.Duration(q.P95), units.Duration(q.P99), units.Duration(q.Max))
 		}
 	}
-	return d
+	t.flush()
 }
 
 // A printer writes lines and tables, and keeps the first error.

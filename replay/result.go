@@ -2,6 +2,8 @@ package replay
 
 import (
 	"time"
+
+	"redrive/internal/stats"
 )
 
 // ResultVersion is the version of Result's JSON form. It grows when a field changes its meaning or goes.
@@ -31,11 +33,12 @@ type Result struct {
 	Wall        time.Duration `json:"wall_ns"`               // what the replay took
 	Paused      time.Duration `json:"paused_ns"`             // of it, reading waited for room and so made statements late
 
-	// Of statements that were answered, copies included.
-	Lag      Quantiles `json:"lag"`
-	Wait     Quantiles `json:"wait"`
-	Service  Quantiles `json:"service"`
-	Response Quantiles `json:"response"`
+	// Of statements that were answered, copies included; nil if there are none. Only a pace makes anything late: at full
+	// speed there is nothing but the service time. They are what an analysis of the recording finds.
+	Service  *stats.Times `json:"service"`
+	Response *stats.Times `json:"response"`
+	Wait     *stats.Times `json:"wait"`
+	Lag      *stats.Times `json:"lag"`
 }
 
 // Complete reports whether everything due was sent, and answered, and the captures were whole.
@@ -100,13 +103,4 @@ type Difference struct {
 	Text     string `json:"statement"` // digest text, or the command's name
 	Captured uint64 `json:"captured"`  // error number, or count
 	Replayed uint64 `json:"replayed"`
-}
-
-// Quantiles summarise durations; all are 0 if there are none.
-type Quantiles struct {
-	Mean time.Duration `json:"mean_ns"`
-	P50  time.Duration `json:"p50_ns"`
-	P95  time.Duration `json:"p95_ns"`
-	P99  time.Duration `json:"p99_ns"`
-	Max  time.Duration `json:"max_ns"`
 }

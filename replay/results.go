@@ -24,10 +24,10 @@ const (
 
 // results gathers a Result from all sessions.
 type results struct {
-	mu                           sync.Mutex
-	r                            Result
-	lag, wait, service, response stats.Histogram
-	examples                     map[string]int // Differences listed, by kind
+	mu       sync.Mutex
+	r        Result
+	clocks   stats.Clocks
+	examples map[string]int // Differences listed, by kind
 }
 
 // captured counts a statement that was read, for its session and for the copies.
@@ -120,10 +120,7 @@ func (r *results) paused(d time.Duration) {
 func (r *results) timed(s *capture.Statement, prev time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.lag.Record(s.Lag(prev))
-	r.wait.Record(s.Wait(prev))
-	r.service.Record(s.Service(prev))
-	r.response.Record(s.Response(prev))
+	r.clocks.Record(s, prev)
 }
 
 // result is what was gathered, once all sessions have ended.
@@ -132,14 +129,10 @@ func (r *results) result() *Result {
 	defer r.mu.Unlock()
 	result := r.r
 	result.Version = ResultVersion
-	result.Lag, result.Wait = quantiles(&r.lag), quantiles(&r.wait)
-	result.Service, result.Response = quantiles(&r.service), quantiles(&r.response)
+	result.Service, result.Response = r.clocks.Service.Times(), r.clocks.Response.Times()
+	result.Wait, result.Lag = r.clocks.Wait.Times(), r.clocks.Lag.Times()
 	slices.SortStableFunc(result.Differences, func(a, b Difference) int {
 		return slices.Index(kinds, a.Kind) - slices.Index(kinds, b.Kind)
 	})
 	return &result
-}
-
-func quantiles(h *stats.Histogram) Quantiles {
-	return Quantiles{Mean: h.Mean(), P50: h.Quantile(0.5), P95: h.Quantile(0.95), P99: h.Quantile(0.99), Max: h.Max()}
 }

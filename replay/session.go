@@ -84,7 +84,7 @@ func (a *actor) connect(ctx context.Context) {
 		return
 	}
 	a.result.opened()
-	a.conn, a.caps, a.prev = conn, start.Capabilities, start.At
+	a.conn, a.caps, a.prev = conn, start.Capabilities, start.Ready()
 	start.Session, start.Source, start.Copy = a.id, a.session.Session, a.copy
 	a.progress.end(func() {
 		if a.Recorder != nil {

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"net"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -120,6 +122,25 @@ func TestReplayCommand(t *testing.T) {
 			t.Errorf("recorded %q, want %q", texts, want)
 		}
 	})
+
+	// The summary and the analysis of the recording count from the same moments: also what the login before a session's
+	// first statement took is the same thing to both.
+	for _, speed := range []string{"100", "max"} {
+		t.Run("times at speed "+speed, func(t *testing.T) {
+			out := filepath.Join(t.TempDir(), "out.rdt")
+			_, summary, stderr := runReplayCommand(context.Background(), server, "", reads, "--speed", speed, "--out", out, "--format", "json")
+			_, analysis, _ := runArgs(nil, "analyze", "--format", "json", out)
+			type times struct{ Service, Wait, Lag, Response map[string]int64 }
+			var replayed times
+			var analyzed struct{ Runs []struct{ Headline times } }
+			if err := errors.Join(json.Unmarshal([]byte(summary), &replayed), json.Unmarshal([]byte(analysis), &analyzed)); err != nil {
+				t.Fatalf("%v: %s", err, stderr)
+			}
+			if got := analyzed.Runs[0].Headline; !reflect.DeepEqual(replayed, got) || replayed.Service == nil || (replayed.Wait != nil) != (speed != "max") {
+				t.Errorf("the replay says\n%s\nand analyze of its recording\n%s\nwant the same, with wait, lag and response only where there was a pace", summary, analysis)
+			}
+		})
+	}
 
 	// What was recorded is written, and the report too.
 	t.Run("interrupted", func(t *testing.T) {

@@ -84,11 +84,13 @@ func jsonPrinter(out io.Writer) printer {
 	return func(rec *capture.Record, service time.Duration) error { return enc.Encode(objectOf(rec, service)) }
 }
 
-// services computes service times, for which it keeps each session's last Done.
+// services computes service times, for which it keeps when each session was done with its command before, or its login.
 type services map[uint64]time.Duration
 
 func (s services) of(rec *capture.Record) time.Duration {
 	switch rec.Kind {
+	case capture.KindSessionStart:
+		s[rec.Start.Session] = rec.Start.Ready()
 	case capture.KindStatement:
 		prev := s[rec.Statement.Session]
 		s[rec.Statement.Session] = rec.Statement.Done
