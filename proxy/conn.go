@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"redrive/capture"
+	"redrive/internal/proxyproto"
 	"redrive/internal/session"
 	"redrive/internal/wire"
 )
@@ -25,10 +26,12 @@ type conn struct {
 	proxy    *Proxy
 	id       uint64
 	accepted time.Duration
-	client   net.Conn
+	ends     proxyproto.Header // of the connection as the client sees it
+	origin   string            // the client's address
 
 	mu       sync.Mutex // guards what follows
-	server   net.Conn   // nil until dialed
+	client   net.Conn   // replaced when TLS begins
+	server   net.Conn   // nil until dialed; replaced when TLS begins
 	follower session.Follower
 	pending  chunk // bytes on their way that the follower has not been shown
 	totals   Totals
@@ -49,6 +52,10 @@ type chunk struct {
 // run relays until both sides have ended, and records the end.
 func (c *conn) run() {
 	defer c.client.Close()
+	if err := c.findOrigin(); err != nil {
+		c.reject(err)
+		return
+	}
 	c.follower.Handler = c
 	c.follower.MaxStatement = c.proxy.MaxStatement
 	server, err := c.dial()
@@ -64,25 +71,44 @@ func (c *conn) run() {
 	if stopped {
 		return
 	}
-	var uploads sync.WaitGroup
-	uploads.Add(1)
-	go func() {
-		defer uploads.Done()
-		c.upload()
-	}()
-	c.download()
-	uploads.Wait()
+	if c.logIn() {
+		c.relay()
+	} else {
+		c.hangUp()
+	}
 	c.finish()
 }
 
+// relay passes on what both sides send until both have ended.
+func (c *conn) relay() {
+	var uploads sync.WaitGroup
+	uploads.Go(c.upload)
+	c.download()
+	uploads.Wait()
+}
+
+// hangUp ends a login that failed. The client is heard out: to close with bytes of its unread could cost it our answer.
+func (c *conn) hangUp() {
+	c.server.Close()
+	closeWrite(c.client)
+	c.client.SetReadDeadline(time.Now().Add(lastWords))
+	io.Copy(io.Discard, c.client)
+}
+
+// dial connects to the backend, and tells it whose connection this is if it wants to know.
 func (c *conn) dial() (net.Conn, error) {
-	limit := c.proxy.DialTimeout
-	if limit == 0 {
-		limit = 10 * time.Second
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	ctx, cancel := context.WithTimeout(context.Background(), c.proxy.dialTimeout())
 	defer cancel()
-	return c.proxy.Dial(ctx)
+	server, err := c.proxy.Dial(ctx)
+	if err != nil || c.proxy.BackendProxyProtocol == 0 {
+		return server, err
+	}
+	// Some servers wait for it before they greet: so at once, and in one piece.
+	if _, err := server.Write(c.proxyHeader()); err != nil {
+		server.Close()
+		return nil, fmt.Errorf("send the PROXY header: %w", err)
+	}
+	return server, nil
 }
 
 // refuse tells the client, in place of a greeting, that the backend cannot be reached. Silence would make drivers
@@ -113,12 +139,9 @@ func (c *conn) upload() {
 	}
 }
 
-// download passes on what the server sends, the greeting with its offer cut.
+// download passes on what the server sends.
 func (c *conn) download() {
-	err := c.greet()
-	if err == nil {
-		err = c.pump(c.client, c.server, false)
-	}
+	err := c.pump(c.client, c.server, false)
 	c.note(err, capture.EndServer)
 	if err != nil && !errors.Is(err, errRead) {
 		c.server.Close() // the client is gone: the server need not work on for nobody
@@ -142,7 +165,7 @@ func (c *conn) pump(to, from net.Conn, fromClient bool) error {
 				return err
 			}
 		}
-		if err == io.EOF {
+		if err == io.EOF || err == io.ErrUnexpectedEOF { // many a client ends TLS without a word
 			return nil
 		}
 		if err != nil {
@@ -201,34 +224,6 @@ func (c *conn) look() {
 	default:
 		c.follower.FromServer(p.data, p.at)
 	}
-}
-
-// greet reads the server's first packet and passes it on with the offers withheld that could not be looked into.
-func (c *conn) greet() error {
-	var header [wire.HeaderLen]byte
-	if n, err := io.ReadFull(c.server, header[:]); err != nil {
-		return c.cutGreeting(header[:n], err)
-	}
-	packet := make([]byte, wire.HeaderLen+(int(header[0])|int(header[1])<<8|int(header[2])<<16))
-	copy(packet, header[:])
-	if n, err := io.ReadFull(c.server, packet[wire.HeaderLen:]); err != nil {
-		return c.cutGreeting(packet[:wire.HeaderLen+n], err)
-	}
-	wire.ChangeGreetingCapabilities(packet[wire.HeaderLen:], wire.SSL|c.proxy.withheldCompression(), 0)
-	return c.pass(c.client, packet, false)
-}
-
-// cutGreeting passes on what came of a greeting before it broke off.
-func (c *conn) cutGreeting(got []byte, err error) error {
-	if len(got) > 0 {
-		if err := c.pass(c.client, got, false); err != nil {
-			return err
-		}
-	}
-	if err == io.EOF || err == io.ErrUnexpectedEOF {
-		err = errors.New("the server closed the connection without a greeting")
-	}
-	return fmt.Errorf("%w: %w", errRead, err)
 }
 
 func closeWrite(conn net.Conn) {

@@ -2,10 +2,13 @@ package proxy
 
 import (
 	"context"
+	"crypto/rsa"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
 	"sync"
 	"syscall"
 	"time"
@@ -20,9 +23,20 @@ type Proxy struct {
 	Recorder     *capture.Recorder                           // nil: relay only
 	Clock        capture.Clock                               // the one the times count on; zero: one of our own
 	MaxStatement int                                         // bytes of a command that are kept; 0 means 64 MiB
-	DialTimeout  time.Duration                               // 0 means 10 s
+	DialTimeout  time.Duration                               // of connecting, and of each TLS handshake; 0 means 10 s
 	DrainTimeout time.Duration                               // what open transactions get when Serve ends; 0 means 10 s
 	Logger       *slog.Logger                                // nil: silent
+
+	ClientTLS          *tls.Config // certificate to show to clients; nil: they are offered no TLS
+	BackendTLS         *tls.Config // how to verify the backend; nil: plain
+	BackendTLSOptional bool        // plain if the backend offers no TLS
+	PassThrough        bool        // TLS is left to client and backend, unseen; ClientTLS and BackendTLS do not apply
+
+	ProxyProtocolFrom    []netip.Prefix // from here every connection must begin with a PROXY header; from elsewhere none
+	HeaderTimeout        time.Duration  // until that header must be there; 0 means 5 s
+	BackendProxyProtocol int            // version of the PROXY header to tell the backend the client's address by; 0: none
+
+	key func() (*rsa.PrivateKey, error) // for passwords of clients without TLS
 
 	FollowCompression bool // let clients and backend compress; otherwise compression is withheld from the backend's offer
 
@@ -36,8 +50,9 @@ type Proxy struct {
 // Totals count what passed through a proxy.
 type Totals struct {
 	Connections uint64 // accepted
+	Open        uint64 // of them: open at the moment
 	Refused     uint64 // of them: the backend could not be reached
-	Rejected    uint64 // of them: the server refused the login
+	Rejected    uint64 // of them: the login was refused, by the server or by us
 	Opaque      uint64 // of them: relayed without being understood, from some point on
 	Commands    uint64 // all commands
 	Statements  uint64 // of them: those that ran SQL
@@ -68,6 +83,8 @@ func (p *Proxy) Serve(ctx context.Context, listener net.Listener) error {
 	if p.Logger == nil {
 		p.Logger = slog.New(slog.DiscardHandler)
 	}
+	p.key = sync.OnceValues(newKey)
+	p.ClientTLS, p.BackendTLS = forBulk(p.ClientTLS), forBulk(p.BackendTLS)
 	stop := context.AfterFunc(ctx, func() { listener.Close() })
 	defer stop()
 	watched := make(chan struct{})
@@ -82,6 +99,23 @@ func (p *Proxy) Serve(ctx context.Context, listener net.Listener) error {
 	stopWatching()
 	<-watched
 	return err
+}
+
+// forBulk has TLS write full records from the beginning.
+func forBulk(config *tls.Config) *tls.Config {
+	if config == nil {
+		return nil
+	}
+	config = config.Clone()
+	config.DynamicRecordSizingDisabled = true
+	return config
+}
+
+func (p *Proxy) dialTimeout() time.Duration {
+	if p.DialTimeout == 0 {
+		return 10 * time.Second
+	}
+	return p.DialTimeout
 }
 
 // accept takes connections until the listener is closed.
@@ -157,6 +191,7 @@ func (p *Proxy) Totals() Totals {
 	p.mu.Lock() // held throughout, so that a connection that ends meanwhile is counted on one side or the other
 	defer p.mu.Unlock()
 	total := p.closed
+	total.Open = uint64(len(p.conns))
 	for c := range p.conns {
 		c.mu.Lock()
 		total.add(&c.totals)

@@ -15,7 +15,7 @@ func (c *conn) LoggedIn(start *capture.SessionStart) {
 	if c.proxy.Recorder == nil {
 		return
 	}
-	start.Session, start.Accepted, start.Client = c.id, c.accepted, c.client.RemoteAddr().String()
+	start.Session, start.Accepted, start.Client = c.id, c.accepted, c.origin
 	c.proxy.Recorder.SessionStart(start)
 }
 

@@ -43,6 +43,38 @@ func IsSSLRequest(payload []byte) bool {
 	return len(payload) == SSLRequestLen && Capabilities(c.Uint32()).Has(SSL|Protocol41)
 }
 
+// ReplaceAuthData is the payload of a HandshakeResponse with other authentication data. It reports false when the
+// payload has no place for that.
+func ReplaceAuthData(payload, data []byte) ([]byte, bool) {
+	c := NewCursor(payload)
+	caps := Capabilities(c.Uint32())
+	c.Skip(SSLRequestLen - 4)
+	c.NulBytes()
+	head := payload[:len(payload)-c.Len()]
+	changed := append([]byte(nil), head...)
+	switch {
+	case caps.Has(LenencAuthData):
+		c.LenencBytes()
+		changed = AppendLenencBytes(changed, data)
+	case caps.Has(SecureConnection):
+		c.Bytes(int(c.Byte()))
+		if len(data) > 255 {
+			return nil, false
+		}
+		changed = append(append(changed, byte(len(data))), data...)
+	default:
+		c.NulBytes()
+		if bytes.IndexByte(data, 0) >= 0 {
+			return nil, false
+		}
+		changed = append(append(changed, data...), 0)
+	}
+	if !c.OK() {
+		return nil, false
+	}
+	return append(changed, c.Rest()...), true
+}
+
 // AcceptedLogin reads the OK that ends a login. Plugin data may begin with 00 as well: what has not the shape of an
 // OK is that.
 func AcceptedLogin(payload []byte, caps Capabilities) (OK, bool) {

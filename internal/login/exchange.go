@@ -1,0 +1,210 @@
+package login
+
+import (
+	"crypto/rsa"
+	"fmt"
+
+	"redrive/internal/wire"
+)
+
+// A Wish says whether TLS is wanted towards the server.
+type Wish byte
+
+const (
+	Never     Wish = iota // plain
+	IfOffered             // TLS if the server offers it
+	Always                // TLS, or no login
+)
+
+// Terms are what the two connections are, and may become.
+type Terms struct {
+	OfferTLS    bool              // to the client: there is a certificate for it
+	PassThrough bool              // TLS is left to client and server; OfferTLS and ServerTLS do not apply
+	ServerTLS   Wish              // towards the server
+	ClientLocal bool              // the client came over a Unix socket
+	ServerLocal bool              // the server is reached over one
+	Withhold    wire.Capabilities // what the server offers and the client is not told of, TLS aside
+
+	// Key is the one a client without TLS encrypts its password with, for a server that is reached over TLS.
+	Key func() (*rsa.PrivateKey, error)
+}
+
+// An Action is something to do for a login to go on.
+type Action byte
+
+const (
+	ToClient      Action = 1 + iota // send Packet to the client
+	ToServer                        // send Packet to the server
+	EncryptClient                   // TLS begins on the client's connection; its ClientHello is the next to come
+	EncryptServer                   // TLS begins on the server's connection, with a ClientHello of ours
+)
+
+// A Step is one action.
+type Step struct {
+	Do     Action
+	Packet []byte // header included; valid until the next packet is handed in
+}
+
+// State is how far a login has come.
+type State byte
+
+const (
+	Greeting   State = iota // the server's greeting is due
+	Response                // the client's answer to it
+	Auth                    // rounds of a plugin
+	Over                    // the server has said OK or ERR: all that follows is relayed as it is
+	Unfollowed              // not understood, or encrypted end to end: relayed as it is
+	Refused                 // by us: both connections are to be closed
+)
+
+// An Exchange is one login under way. Set Terms before the first packet. It is not safe for concurrent use.
+type Exchange struct {
+	Terms Terms
+
+	state    State
+	client   leg
+	server   leg
+	renumber bool // the sides have exchanged different numbers of packets
+	answers  bool // the client has the word
+
+	greeting  wire.Greeting
+	caps      wire.Capabilities // negotiated
+	plugin    string            // in force
+	nonce     []byte            // the plugin's
+	secretDue bool              // the client's next packet hands over the password, one way or the other
+	keyGiven  bool              // the client was given our key and encrypts with it
+	response  []byte            // the client's, held back until its password is there
+	password  []byte            // to be encrypted when the server's key is there
+}
+
+// A leg is one of the two connections.
+type leg struct {
+	seq   byte // of the latest packet, whoever sent it
+	used  bool // there was one
+	tls   bool // encrypted, or about to be
+	local bool
+}
+
+func (l *leg) next() byte {
+	if !l.used {
+		return 0
+	}
+	return l.seq + 1
+}
+
+func (l *leg) note(packet []byte) { l.seq, l.used = packet[wire.HeaderLen-1], true }
+
+// State is how far the login has come.
+func (x *Exchange) State() State { return x.state }
+
+// Going reports whether more packets are to be handed in.
+func (x *Exchange) Going() bool { return x.state < Over }
+
+// ClientTurn reports whether the client may speak. What it sends at other times belongs behind the login.
+func (x *Exchange) ClientTurn() bool { return x.state == Response || x.state == Auth && x.answers }
+
+// FromServer takes a packet of the server's, header included, which it may change.
+func (x *Exchange) FromServer(packet []byte) []Step {
+	x.server.note(packet)
+	if x.state == Greeting {
+		return x.greet(packet)
+	}
+	payload := packet[wire.HeaderLen:]
+	x.answers = true
+	if len(payload) == 0 {
+		return x.toClient(packet)
+	}
+	switch payload[0] {
+	case 0xFF:
+		x.state = Over
+		x.forget()
+		return x.toClient(x.hint(packet))
+	case 0x00:
+		if _, accepted := wire.AcceptedLogin(payload, x.caps); accepted {
+			x.state = Over
+			x.forget()
+		}
+	case wire.AuthSwitch:
+		return x.switchPlugin(packet)
+	case wire.AuthNextFactor:
+		if x.caps.Has(wire.MultiFactor) {
+			return x.switchPlugin(packet)
+		}
+	case wire.AuthMoreData:
+		return x.moreData(packet)
+	}
+	return x.toClient(packet)
+}
+
+// FromClient takes a packet of the client's, header included, which it may change.
+func (x *Exchange) FromClient(packet []byte) []Step {
+	x.client.note(packet)
+	if x.state == Response {
+		return x.respond(packet)
+	}
+	x.answers = false
+	if x.secretDue {
+		return x.secret(packet[wire.HeaderLen:], packet)
+	}
+	return x.toServer(packet)
+}
+
+// GiveUp ends the following of a login that is not understood. Where both sides see the same bytes it is relayed as it
+// is; otherwise it cannot go on.
+func (x *Exchange) GiveUp(reason string) []Step {
+	if x.renumber || x.client.tls || x.server.tls || x.Terms.ServerTLS == Always && !x.Terms.PassThrough {
+		return x.Refuse(reason)
+	}
+	x.state = Unfollowed
+	return nil
+}
+
+// Refuse ends the login with an error for the client.
+func (x *Exchange) Refuse(message string) []Step {
+	e := wire.Error{Errno: 1105, SQLState: "HY000", Message: "redrive proxy: " + message}
+	if !x.client.used {
+		e.SQLState = "" // in place of a greeting: the client's capabilities are not known yet
+	}
+	x.state = Refused
+	x.forget()
+	return x.own(ToClient, &x.client, wire.AppendError(nil, &e))
+}
+
+// forget drops what is secret.
+func (x *Exchange) forget() {
+	clear(x.password)
+	clear(x.response)
+	x.password, x.response = nil, nil
+	x.secretDue, x.keyGiven = false, false
+}
+
+func (x *Exchange) toClient(packet []byte) []Step { return x.pass(ToClient, &x.client, packet) }
+func (x *Exchange) toServer(packet []byte) []Step { return x.pass(ToServer, &x.server, packet) }
+
+// pass sends a packet on, as it is unless the sides have come to count differently.
+func (x *Exchange) pass(do Action, to *leg, packet []byte) []Step {
+	if x.renumber {
+		packet[wire.HeaderLen-1] = to.next()
+	}
+	to.note(packet)
+	return []Step{{do, packet}}
+}
+
+// own sends a packet of our own making, which the other side does not see.
+func (x *Exchange) own(do Action, to *leg, payload []byte) []Step {
+	packet, _ := wire.AppendPacket(nil, to.next(), payload)
+	x.renumber = true
+	to.note(packet)
+	return []Step{{do, packet}}
+}
+
+// hint adds to the server's refusal what would have helped.
+func (x *Exchange) hint(packet []byte) []byte {
+	const insecureTransport = 3159
+	if x.server.tls || x.Terms.PassThrough || wire.ParseError(packet[wire.HeaderLen:]).Errno != insecureTransport {
+		return packet
+	}
+	payload := fmt.Appendf(packet[wire.HeaderLen:], " (redrive proxy: %s encrypts its connection to the server)", needTLS)
+	changed, _ := wire.AppendPacket(nil, packet[wire.HeaderLen-1], payload)
+	return changed
+}
