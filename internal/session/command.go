@@ -277,8 +277,9 @@ func (f *Follower) recycle(c *command) {
 		payload = nil
 	}
 	schema := c.statement.Schema[:0]
-	*c = command{payload: payload, reply: c.reply, long: c.long[:0]}
-	c.statement.Schema = schema
+	c.statement = capture.Statement{Schema: schema}
+	c.code, c.payload, c.length, c.hash, c.newSchema, c.long = 0, payload, 0, nil, nil, c.long[:0]
+	c.cut, c.read, c.refused, c.parting = false, false, 0, 0
 	if len(f.spare) < 4 {
 		f.spare = append(f.spare, c)
 	}

@@ -18,6 +18,7 @@ type listener struct {
 	statements []capture.Statement
 	starts     []capture.SessionStart
 	lost       string
+	end        session.End
 }
 
 func (l *listener) LoggedIn(s *capture.SessionStart) {
@@ -26,7 +27,7 @@ func (l *listener) LoggedIn(s *capture.SessionStart) {
 
 func (l *listener) Done(s *capture.Statement) {
 	o := &s.Outcome
-	line := fmt.Sprintf("%d %s %q", s.Number, strings.TrimPrefix(wire.CommandName(s.Command), "COM_"), s.Text)
+	line := fmt.Sprintf("%d %s %q", s.Number, strings.TrimPrefix(wire.CommandName(s.Command), "COM_"), s.Text[:min(len(s.Text), 10_000)])
 	if s.StatementID != 0 {
 		line += fmt.Sprintf(" id=%d", s.StatementID)
 	}
@@ -39,8 +40,10 @@ func (l *listener) Done(s *capture.Statement) {
 	if o.Errno != 0 {
 		line += fmt.Sprintf(" error=%d/%s", o.Errno, o.SQLState[:])
 	}
-	if len(s.Params.Types) > 0 {
-		params, err := wire.DecodeParams(s.Params.Nulls, s.Params.Types, s.Params.Values, nil)
+	if s.Command == wire.ComStmtBulkExecute {
+		line += fmt.Sprintf(" types=%x values=%x", s.Params.Types, s.Params.Values)
+	} else if len(s.Params.Types) > 0 {
+		params, err := wire.DecodeParams(s.Params.Nulls, s.Params.Types, s.Params.Values, s.Params.Long)
 		if err != nil {
 			line += " params: " + err.Error()
 		}
@@ -59,6 +62,7 @@ func (l *listener) Done(s *capture.Statement) {
 		{capture.TextUnknown, "text-unknown"},
 		{capture.Cursor, "cursor"},
 		{capture.Infile, "infile"},
+		{capture.NoTypes, "no-types"},
 	} {
 		if s.Flags.Has(f.flag) {
 			line += " " + f.name
@@ -66,7 +70,7 @@ func (l *listener) Done(s *capture.Statement) {
 	}
 	l.lines = append(l.lines, line)
 	kept := *s
-	kept.Text, kept.Schema = bytes.Clone(s.Text), bytes.Clone(s.Schema)
+	kept.Text, kept.Schema, kept.Attributes = bytes.Clone(s.Text), bytes.Clone(s.Schema), bytes.Clone(s.Attributes)
 	l.statements = append(l.statements, kept)
 }
 
@@ -92,8 +96,7 @@ func command(code byte, rest string) chunk { return client(0, append([]byte{code
 const baseCaps = wire.Protocol41 | wire.SecureConnection | wire.PluginAuth | wire.MultiResults | wire.MultiStatements |
 	wire.PSMultiResults | wire.LocalFiles | wire.ConnectWithDB | wire.Transactions
 
-// login is a greeting, a response and an OK by which both sides agree on caps.
-func login(caps wire.Capabilities) []chunk {
+func greetingPayload(caps wire.Capabilities) []byte {
 	greeting := []byte{10}
 	greeting = append(greeting, "5.5.5-10.11.19-MariaDB\x00"...)
 	greeting = append(greeting, 7, 0, 0, 0)
@@ -102,8 +105,13 @@ func login(caps wire.Capabilities) []chunk {
 	greeting = append(greeting, make([]byte, 6)...)
 	greeting = append(greeting, byte(caps>>32), byte(caps>>40), byte(caps>>48), byte(caps>>56))
 	greeting = append(greeting, "ijklmnopqrst\x00mysql_native_password\x00"...)
+	return greeting
+}
+
+// login is a greeting, a response and an OK by which both sides agree on caps.
+func login(caps wire.Capabilities) []chunk {
 	response := wire.HandshakeResponse{Capabilities: caps, Collation: 45, User: "sbtest", AuthData: []byte("secret-scramble-1234"), Schema: "sbtest", Plugin: "mysql_native_password"}
-	return []chunk{server(0, greeting...), client(1, response.Append(nil)...), server(2, okPayload(0, wire.StatusAutocommit)...)}
+	return []chunk{server(0, greetingPayload(caps)...), client(1, response.Append(nil)...), server(2, okPayload(0, wire.StatusAutocommit)...)}
 }
 
 func okPayload(affected uint64, status uint16) []byte {
@@ -189,14 +197,13 @@ func follow(t *testing.T, size, maxStatement int, chunks ...chunk) *listener {
 			} else {
 				f.FromServer(piece, at)
 			}
-			for i := range piece {
-				piece[i] = 0xAA
-			}
+			clear(piece)
 			data = data[n:]
 			at += time.Millisecond
 		}
 	}
 	end := f.Close(at)
+	l.end = end
 	if l.lost == "" && end.LoggedIn && int(end.Commands) != len(l.lines) {
 		t.Errorf("%d commands reported, %d counted", len(l.lines), end.Commands)
 	}

@@ -89,7 +89,7 @@ func (c *Cursor) Lenenc() uint64 {
 
 // LenencBytes reads a length-encoded string.
 func (c *Cursor) LenencBytes() []byte {
-	n := c.Lenenc()
+	n := c.Lenenc() & 0xFFFFFFFF // no string is longer, and some drivers leave garbage in the upper half
 	if n > uint64(c.Len()) {
 		c.bad = true
 		return nil

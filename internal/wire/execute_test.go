@@ -48,6 +48,9 @@ func TestParameterValues(t *testing.T) {
 		{"time with microseconds", "\x0b\x00", "\x0c\x00\x00\x00\x00\x00\x02\x03\x04\x05\x00\x00\x00", "'02:03:04.000005'"},
 		{"string", "\xfd\x00", "\x05it's\n", `'it\'s\n'`},
 		{"blob", "\xfc\x00", "\x02\x00\x01", `'\0\x01'`},
+		{"length of eight bytes, the upper four garbage", "\xfd\x00", "\xfe\x02\x00\x00\x00\xde\xad\xbe\xefab", "'ab'"},
+		{"datetime with a time zone", "\x0c\x00", "\x0d\xe8\x07\x02\x1d\x0d\x0e\x0f\x40\xe2\x01\x00\x3c\x00", "'2024-02-29 13:14:15.123456'"},
+		{"vector", "\xf2\x00", "\x04\x00\x00\x40\x41", `'\0\0@A'`},
 		{"empty string", "\xfe\x00", "\x00", "''"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
