@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -58,7 +57,7 @@ func (p *Proxy) headerTimeout() time.Duration {
 // reject ends a connection without a PROXY header that makes sense. Who comes and goes without a word checks our health.
 func (c *conn) reject(cause error) {
 	reason := capture.EndClient
-	if !errors.Is(cause, io.EOF) || errors.Is(cause, io.ErrUnexpectedEOF) {
+	if cause != io.EOF {
 		reason = capture.EndRejected
 		c.proxy.Logger.Warn("connection rejected: "+cause.Error(), "session", c.id, "from", c.origin)
 	}

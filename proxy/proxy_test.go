@@ -9,6 +9,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -25,7 +26,10 @@ import (
 
 func TestMain(m *testing.M) {
 	mysql.SetLogger(quiet{})
-	mysqltest.Main(m)
+	os.Exit(func() int {
+		defer stopSecure()
+		return mysqltest.Run(m)
+	}())
 }
 
 // A running proxy with its recording in memory.
@@ -43,6 +47,12 @@ func start(t *testing.T, backend string, set ...func(*proxy.Proxy)) *running {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return startOn(t, listener, backend, set...)
+}
+
+// startOn is start with a listener of the test's own.
+func startOn(t *testing.T, listener net.Listener, backend string, set ...func(*proxy.Proxy)) *running {
+	t.Helper()
 	clock := capture.NewClock()
 	r := &running{addr: listener.Addr().String()}
 	r.Proxy = &proxy.Proxy{

@@ -52,16 +52,20 @@ func (o *connectOptions) addProbeFlags(set *pflag.FlagSet) {
 }
 
 func (o *connectOptions) addAccountFlags(set *pflag.FlagSet) {
-	o.set = set
 	set.String(o.prefix+"user", "", "account (default: your own name)")
-	set.String(o.prefix+"ssl-mode", "", "disabled, preferred, required, verify-ca or verify-identity (default preferred)")
-	set.String(o.prefix+"ssl-ca", "", "file of certificates to trust")
-	set.String(o.prefix+"ssl-cert", "", "file of our certificate")
-	set.String(o.prefix+"ssl-key", "", "file of its key")
+	o.addTLSFlags(set)
 	set.String(o.prefix+"defaults-file", "", "option file whose [client] group to read instead of ~/.my.cnf")
 	if o.prefix != "" {
 		set.Lookup(o.prefix + "user").Usage = "account to ask the server who it is; password by MYSQL_PWD or option file"
 	}
+}
+
+func (o *connectOptions) addTLSFlags(set *pflag.FlagSet) {
+	o.set = set
+	set.String(o.prefix+"ssl-mode", "", "disabled, preferred, required, verify-ca or verify-identity (default preferred)")
+	set.String(o.prefix+"ssl-ca", "", "file of certificates to trust")
+	set.String(o.prefix+"ssl-cert", "", "file of our certificate")
+	set.String(o.prefix+"ssl-key", "", "file of its key")
 }
 
 // wanted reports whether the account was named on the command line.

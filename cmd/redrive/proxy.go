@@ -24,6 +24,7 @@ type proxyOptions struct {
 	drain           time.Duration
 	maxStatement    int
 	compression     string
+	legs            proxyLegOptions
 	probe           connectOptions
 }
 
@@ -36,10 +37,10 @@ func newProxy(s streams) *cobra.Command {
 its outcome, in a capture file for analyze and replay.
 
 Clients log in as they do to the server itself; the proxy knows no password. TLS and compression are withheld from the
-server's offer: clients that insist on TLS cannot log in. --compression follow leaves compression in; what is recorded
-is then inflated from a copy. The server sees the
-proxy's host in place of the clients'. Mind that the client libraries take "localhost" for the Unix socket, past the
-proxy: connect to 127.0.0.1.
+server's offer unless --tls and --compression say otherwise. TLS can be passed through, in which case nothing but bytes
+is counted, or ended here with a certificate; --backend-ssl-mode has the connection to the backend encrypted, whatever
+clients do. The server sees the proxy's host in place of the clients' unless --backend-proxy-protocol tells it. Mind that
+the client libraries take "localhost" for the Unix socket, past the proxy: connect to 127.0.0.1.
 
 Ctrl-C or SIGTERM ends it: idle connections are closed, transactions get --drain-timeout, the file is closed and a
 summary printed. A second one ends it at once.`,
@@ -57,6 +58,7 @@ summary printed. A second one ends it at once.`,
 	f.DurationVar(&o.drain, "drain-timeout", 10*time.Second, "what open transactions get at the end")
 	f.IntVar(&o.maxStatement, "max-statement", 64<<20, "bytes of one statement that are recorded; of longer ones the beginning")
 	f.StringVar(&o.compression, "compression", "withhold", "withhold it from the server's offer, or follow it: leave it to client and server, and inflate a copy")
+	o.legs.addFlags(f)
 	o.probe.addProbeFlags(f)
 	return c
 }
@@ -94,6 +96,9 @@ func runProxy(ctx context.Context, o *proxyOptions, s streams) (err error) {
 			var d net.Dialer
 			return d.DialContext(ctx, backendNetwork, backendAddress)
 		},
+	}
+	if err := o.legs.apply(p, backendNetwork, backendAddress); err != nil {
+		return err
 	}
 	if o.out != "" {
 		header, err := proxyHeader(ctx, o, p.Clock, listener.Addr(), backendNetwork, backendAddress)
@@ -169,6 +174,7 @@ func proxyHeader(ctx context.Context, o *proxyOptions, clock capture.Clock, list
 		"listen": listening.String(), "max-statement": fmt.Sprint(o.maxStatement),
 		"compression": o.compression, "withheld": withheld(o),
 	}
+	o.legs.settings(h.Settings)
 	if !o.probe.wanted() {
 		return h, nil
 	}
@@ -182,10 +188,14 @@ func proxyHeader(ctx context.Context, o *proxyOptions, clock capture.Clock, list
 
 // withheld names what is taken out of the server's offer.
 func withheld(o *proxyOptions) string {
-	if o.compression == "follow" {
-		return "TLS"
+	var names []string
+	if o.legs.mode() == "withhold" {
+		names = append(names, "TLS")
 	}
-	return "TLS, compression"
+	if o.compression == "withhold" {
+		names = append(names, "compression")
+	}
+	return strings.Join(names, ", ")
 }
 
 // resolve lists the addresses that a backend's name stands for at the moment; a name that cannot be resolved now may

@@ -1,7 +1,6 @@
 package mysqltest
 
 import (
-	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -28,39 +27,67 @@ type Certificate struct {
 // NewCertificate makes one that lasts as long as the test.
 func NewCertificate(t testing.TB) *Certificate {
 	t.Helper()
-	must := func(err error) {
-		if err != nil {
-			t.Helper()
-			t.Fatal(err)
-		}
+	c, err := MakeCertificate(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
 	}
-	authorityKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must(err)
-	authority := template("test authority")
-	authority.IsCA, authority.BasicConstraintsValid = true, true
-	root, err := x509.CreateCertificate(rand.Reader, authority, authority, &authorityKey.PublicKey, authorityKey)
-	must(err)
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must(err)
-	server := template("test server")
-	server.DNSNames, server.IPAddresses = []string{"localhost"}, []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback}
-	leaf, err := x509.CreateCertificate(rand.Reader, server, authority, &key.PublicKey, authorityKey)
-	must(err)
+	return c
+}
 
-	dir := t.TempDir()
+// MakeCertificate makes one with its files in a folder.
+func MakeCertificate(dir string) (*Certificate, error) {
 	c := &Certificate{
 		CA: filepath.Join(dir, "ca.pem"), Cert: filepath.Join(dir, "cert.pem"), Key: filepath.Join(dir, "key.pem"),
-		TLS: tls.Certificate{Certificate: [][]byte{leaf}, PrivateKey: key}, Roots: x509.NewCertPool(),
+		Roots: x509.NewCertPool(),
 	}
-	must(writePEM(c.CA, "CERTIFICATE", root))
-	must(writePEM(c.Cert, "CERTIFICATE", leaf))
-	der, err := x509.MarshalPKCS8PrivateKey(crypto.PrivateKey(key))
-	must(err)
-	must(writePEM(c.Key, "PRIVATE KEY", der))
-	parsed, err := x509.ParseCertificate(root)
-	must(err)
-	c.Roots.AddCert(parsed)
-	return c
+	authority := template("test authority")
+	authority.IsCA, authority.BasicConstraintsValid = true, true
+	authorityKey, err := newKey(c.Key) // its file is overwritten below: nobody needs it
+	if err != nil {
+		return nil, err
+	}
+	if err := c.sign(c.CA, authority, authority, authorityKey, authorityKey); err != nil {
+		return nil, err
+	}
+	c.Roots.AddCert(authority)
+	key, err := newKey(c.Key)
+	if err != nil {
+		return nil, err
+	}
+	server := template("test server")
+	server.DNSNames, server.IPAddresses = []string{"localhost"}, []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback}
+	if err := c.sign(c.Cert, server, authority, key, authorityKey); err != nil {
+		return nil, err
+	}
+	c.TLS, err = tls.LoadX509KeyPair(c.Cert, c.Key)
+	return c, err
+}
+
+// sign writes a certificate, and puts what was signed in the template's place.
+func (c *Certificate) sign(file string, template, parent *x509.Certificate, key, parentKey *ecdsa.PrivateKey) error {
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, parentKey)
+	if err != nil {
+		return err
+	}
+	signed, err := x509.ParseCertificate(der)
+	if err != nil {
+		return err
+	}
+	*template = *signed
+	return writePEM(file, "CERTIFICATE", der)
+}
+
+// newKey makes a key and writes it to a file.
+func newKey(file string) (*ecdsa.PrivateKey, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return nil, err
+	}
+	return key, writePEM(file, "PRIVATE KEY", der)
 }
 
 func template(name string) *x509.Certificate {
