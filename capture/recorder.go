@@ -13,6 +13,7 @@ type RecorderOptions struct {
 	Budget     int           // bytes of records on their way to the file; 0 means 64 MiB
 	FlushEvery time.Duration // how old a record may grow before it is written; 0 means 500ms
 	Sync       func() error  // called after a flush about once a second, and at the end; nil: none
+	Failed     func(error)   // called once if the file cannot be written any more; it must not call the Recorder. nil: none
 }
 
 const (
@@ -67,7 +68,7 @@ func NewRecorder(w io.Writer, h Header, opts RecorderOptions) *Recorder {
 		wake: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 	r.room.L = &r.mu
-	r.err = r.out.err
+	r.fail(r.out.err)
 	go r.run()
 	return r
 }
@@ -328,6 +329,9 @@ func (r *Recorder) written(b *block) {
 func (r *Recorder) fail(err error) {
 	if r.err == nil && err != nil {
 		r.err = err
+		if r.opts.Failed != nil {
+			r.opts.Failed(err)
+		}
 		r.lose(r.enc.block)
 		r.enc.take(new(block))
 	}

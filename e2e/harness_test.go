@@ -103,13 +103,16 @@ func startProxyAt(t *testing.T, listen string, args ...string) *proxyProcess {
 	}
 	t.Cleanup(p.process.Kill)
 	lines := bufio.NewReader(pipe)
-	line, err := lines.ReadString('\n')
-	_, rest, found := strings.Cut(line, "listening on ")
-	if err != nil || !found {
-		more, _ := io.ReadAll(lines)
-		t.Fatalf("redrive proxy %s: %s%s", strings.Join(args, " "), line, more)
+	for p.addr == "" {
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			t.Fatalf("redrive proxy %s: %s%s", strings.Join(args, " "), p.stderr, line)
+		}
+		p.stderr.WriteString(line)
+		if _, rest, found := strings.Cut(line, "listening on "); found {
+			p.addr, _, _ = strings.Cut(rest, ",")
+		}
 	}
-	p.addr, _, _ = strings.Cut(rest, ",")
 	go func() {
 		defer close(p.read)
 		defer pipe.Close()

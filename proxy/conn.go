@@ -33,7 +33,10 @@ type conn struct {
 	client   net.Conn   // replaced when TLS begins
 	server   net.Conn   // nil until dialed; replaced when TLS begins
 	follower session.Follower
-	pending  chunk // bytes on their way that the follower has not been shown
+	pending  chunk             // bytes on their way that the follower has not been shown
+	recorder *capture.Recorder // the recording it takes part in; nil for none
+	next     *capture.Recorder // the one it should be in: it changes over between two commands
+	number   uint64            // of the last command that was done
 	totals   Totals
 	loggedIn bool
 	lost     string // why the follower gave up
@@ -185,6 +188,7 @@ func (c *conn) pass(to net.Conn, data []byte, fromClient bool) error {
 	if fromClient {
 		c.totals.BytesIn += uint64(len(data))
 		if c.pending.fromClient && c.pending.data != nil {
+			c.join(c.pending.at)
 			c.follower.FromClient(data, c.pending.at, written)
 			c.pending.data = nil
 		} else {
@@ -220,9 +224,11 @@ func (c *conn) look() {
 	switch {
 	case p.data == nil:
 	case p.fromClient:
+		c.join(p.at)
 		c.follower.FromClient(p.data, p.at, 0)
 	default:
 		c.follower.FromServer(p.data, p.at)
+		c.leave()
 	}
 }
 
@@ -244,12 +250,13 @@ func (c *conn) note(err error, closer capture.EndReason) {
 	}
 }
 
-// drain hangs up if the connection is idle, or in any case if it is late.
+// drain hangs up if the connection is idle or has not logged in, or in any case if it is late.
 func (c *conn) drain(late bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.look()
-	if c.stopped || !late && !c.follower.Idle() {
+	idle := c.lost == "" && (!c.loggedIn || c.follower.Idle())
+	if c.stopped || !late && !idle {
 		return
 	}
 	c.stopped = true

@@ -20,7 +20,7 @@ import (
 type Proxy struct {
 	Dial         func(ctx context.Context) (net.Conn, error) // opens a connection to the backend
 	Backend      string                                      // the backend's name in messages
-	Recorder     *capture.Recorder                           // nil: relay only
+	Recorder     *capture.Recorder                           // what to record into from the start; nil: relay only. See Record
 	Clock        capture.Clock                               // the one the times count on; zero: one of our own
 	MaxStatement int                                         // bytes of a command that are kept; 0 means 64 MiB
 	DialTimeout  time.Duration                               // of connecting, and of each TLS handshake; 0 means 10 s
@@ -40,11 +40,12 @@ type Proxy struct {
 
 	FollowCompression bool // let clients and backend compress; otherwise compression is withheld from the backend's offer
 
-	mu     sync.Mutex
-	conns  map[*conn]struct{}
-	lastID uint64
-	closed Totals // of connections that have ended
-	wg     sync.WaitGroup
+	mu       sync.Mutex
+	recorder *capture.Recorder // of the recording that goes on; nil: none
+	conns    map[*conn]struct{}
+	lastID   uint64
+	closed   Totals // of connections that have ended
+	wg       sync.WaitGroup
 }
 
 // Totals count what passed through a proxy.
@@ -76,7 +77,12 @@ func (t *Totals) add(o *Totals) {
 // Serve accepts connections until ctx is done, then drains: idle connections are closed, those within a transaction
 // or a command get DrainTimeout. It closes the listener, and every connection has ended when it returns.
 func (p *Proxy) Serve(ctx context.Context, listener net.Listener) error {
+	p.mu.Lock()
 	p.conns = map[*conn]struct{}{}
+	if p.recorder == nil { // else Record was called before
+		p.recorder = p.Recorder
+	}
+	p.mu.Unlock()
 	if p.Clock == (capture.Clock{}) {
 		p.Clock = capture.NewClock()
 	}
@@ -157,7 +163,7 @@ func temporary(err error) bool {
 func (p *Proxy) start(client net.Conn) {
 	p.mu.Lock()
 	p.lastID++
-	c := &conn{proxy: p, id: p.lastID, client: client, accepted: p.Clock.Now()}
+	c := &conn{proxy: p, id: p.lastID, client: client, accepted: p.Clock.Now(), next: p.recorder, recorder: p.recorder}
 	c.totals.Connections = 1
 	p.conns[c] = struct{}{}
 	p.mu.Unlock()
@@ -207,11 +213,14 @@ func (p *Proxy) drain() {
 		limit = 10 * time.Second
 	}
 	deadline := time.Now().Add(limit)
-	for {
+	for round := 0; ; round++ {
 		late := time.Now().After(deadline)
 		open := p.each(func(c *conn) { c.drain(late) })
 		if open == 0 {
 			return
+		}
+		if round == 1 {
+			p.Logger.Info("waiting for connections with open work", "connections", open, "at_most", limit)
 		}
 		time.Sleep(20 * time.Millisecond)
 	}

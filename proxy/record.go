@@ -12,11 +12,16 @@ import (
 
 func (c *conn) LoggedIn(start *capture.SessionStart) {
 	c.loggedIn = true
-	if c.proxy.Recorder == nil {
+	c.start(start)
+}
+
+// start records the beginning of the session, or where it joins.
+func (c *conn) start(start *capture.SessionStart) {
+	if c.recorder == nil {
 		return
 	}
 	start.Session, start.Accepted, start.Client = c.id, c.accepted, c.origin
-	c.proxy.Recorder.SessionStart(start)
+	c.recorder.SessionStart(start)
 }
 
 func (c *conn) Done(s *capture.Statement) {
@@ -27,12 +32,13 @@ func (c *conn) Done(s *capture.Statement) {
 			c.totals.Errors++
 		}
 	}
-	if c.proxy.Recorder == nil {
+	c.number = s.Number
+	if c.recorder == nil {
 		return
 	}
 	s.Session = c.id
 	mask(s)
-	c.proxy.Recorder.Statement(s)
+	c.recorder.Statement(s)
 }
 
 // begin records that a command is open.
@@ -41,7 +47,7 @@ func (c *conn) begin(s *capture.Statement) {
 	s.Flags |= capture.Begun
 	open := *s
 	mask(&open)
-	c.proxy.Recorder.Begin(&open)
+	c.recorder.Begin(&open)
 }
 
 func (c *conn) Lost(reason string, clientOffset, serverOffset uint64) {
@@ -79,14 +85,14 @@ func (c *conn) finish() {
 }
 
 func (c *conn) record(end *capture.SessionEnd) {
-	if c.proxy.Recorder == nil {
+	if c.recorder == nil {
 		return
 	}
 	end.Session = c.id
 	if end.At == 0 {
 		end.At = c.proxy.Clock.Now()
 	}
-	c.proxy.Recorder.SessionEnd(end)
+	c.recorder.SessionEnd(end)
 }
 
 // mask takes the literals out of a statement that may bear a password. It must not touch the bytes of s.Text, which
@@ -115,16 +121,38 @@ func mayBearPassword(text []byte) bool {
 	switch text[0] {
 	case 'S', 's':
 		if text[1]|0x20 == 'e' && text[2]|0x20 == 'l' && bytes.IndexByte(text, ';') < 0 {
-			return false
+			return concernsAccounts(text)
 		}
 	case 'I', 'i', 'U', 'u', 'D', 'd', 'R', 'r', 'B', 'b':
 		if bytes.IndexByte(text, ';') < 0 {
-			return false
+			return concernsAccounts(text)
 		}
 	}
-	lower := bytes.ToLower(text)
-	for _, word := range [][]byte{[]byte("password"), []byte("identified"), []byte("encrypted by"), []byte("secret"), []byte("mysql://")} {
-		if bytes.Contains(lower, word) {
+	return containsAny(bytes.ToLower(text), secretWords)
+}
+
+// secretWords stand near passwords in statements that administer a server.
+var secretWords = [][]byte{
+	[]byte("password"), []byte("identified"), []byte("encrypted by"), []byte("secret"), []byte("mysql://"),
+}
+
+// Where a plain SELECT, INSERT, UPDATE or DELETE may bear a password: the function that hashes one, and the tables that
+// keep them.
+var (
+	passwordFunctions = [][]byte{[]byte("PASSWORD("), []byte("password("), []byte("Password(")}
+	accountTables     = [][]byte{
+		[]byte("mysql.user"), []byte("mysql.global_priv"), []byte("`mysql`.`user`"), []byte("`mysql`.`global_priv`"),
+	}
+	accountSchema = []byte("mysql")
+)
+
+func concernsAccounts(text []byte) bool {
+	return containsAny(text, passwordFunctions) || bytes.Contains(text, accountSchema) && containsAny(text, accountTables)
+}
+
+func containsAny(text []byte, words [][]byte) bool {
+	for _, word := range words {
+		if bytes.Contains(text, word) {
 			return true
 		}
 	}

@@ -14,9 +14,6 @@ const openLimit = time.Second
 // watch writes begin records of commands that stay open, and tells the recorder from when on nothing unheard of can
 // have started, until ctx is done.
 func (p *Proxy) watch(ctx context.Context) {
-	if p.Recorder == nil {
-		return
-	}
 	ticker := time.NewTicker(openLimit / 4)
 	defer ticker.Stop()
 	for {
@@ -24,7 +21,9 @@ func (p *Proxy) watch(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			p.Recorder.Horizon(p.survey())
+			if r := p.current(); r != nil {
+				r.Horizon(p.survey())
+			}
 		}
 	}
 }
@@ -38,6 +37,9 @@ func (p *Proxy) survey() time.Duration {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.look()
+		if c.recorder == nil {
+			return
+		}
 		if at := c.follower.Arriving(); at != 0 {
 			horizon = min(horizon, at)
 		}

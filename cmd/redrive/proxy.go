@@ -8,7 +8,9 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,6 +22,7 @@ import (
 type proxyOptions struct {
 	listen, backend string
 	out             string
+	control         string
 	limit           time.Duration
 	drain           time.Duration
 	maxStatement    int
@@ -54,12 +57,14 @@ summary printed. A second one ends it at once.`,
 	f.StringVar(&o.listen, "listen", "", "address to take clients at: host:port, or the path of a Unix socket")
 	f.StringVar(&o.backend, "backend", "", "the server: host:port, or the path of its Unix socket")
 	f.StringVarP(&o.out, "out", "o", "", "capture file to record into; - is standard output")
+	f.StringVar(&o.control, "control", "", "path of a socket by which `redrive proxy record` steers the recording")
 	f.DurationVar(&o.limit, "time", 0, "stop after this time, such as 60s; 0 is until stopped")
 	f.DurationVar(&o.drain, "drain-timeout", 10*time.Second, "what open transactions get at the end")
 	f.IntVar(&o.maxStatement, "max-statement", 64<<20, "bytes of one statement that are recorded; of longer ones the beginning")
 	f.StringVar(&o.compression, "compression", "withhold", "withhold it from the server's offer, or follow it: leave it to client and server, and inflate a copy")
 	o.legs.addFlags(f)
 	o.probe.addProbeFlags(f)
+	c.AddCommand(newProxyRecord(s))
 	return c
 }
 
@@ -87,6 +92,9 @@ func runProxy(ctx context.Context, o *proxyOptions, s streams) (err error) {
 		return err
 	}
 	defer listener.Close()
+	if err := refuseItself(ctx, o, listener.Addr(), backendNetwork, backendAddress); err != nil {
+		return err
+	}
 
 	p := &proxy.Proxy{
 		Backend: o.backend, MaxStatement: o.maxStatement, DrainTimeout: o.drain, Clock: capture.NewClock(),
@@ -100,18 +108,24 @@ func runProxy(ctx context.Context, o *proxyOptions, s streams) (err error) {
 	if err := o.legs.apply(p, backendNetwork, backendAddress); err != nil {
 		return err
 	}
+	recording := &recordingControl{proxy: p, streams: s, header: func(ctx context.Context) (capture.Header, error) {
+		return proxyHeader(ctx, o, p.Clock, listener.Addr(), backendNetwork, backendAddress)
+	}}
 	if o.out != "" {
-		header, err := proxyHeader(ctx, o, p.Clock, listener.Addr(), backendNetwork, backendAddress)
-		if err != nil {
+		if err := recording.begin(ctx, o.out); err != nil {
 			return err
 		}
-		file, err := createOutput(o.out, s.out)
-		if err != nil {
-			return err
-		}
-		p.Recorder = capture.NewRecorder(file, header, capture.RecorderOptions{Sync: file.Sync})
-		defer func() { err = errors.Join(err, closeRecording(p, o.out, file, s)) }()
 	}
+	defer func() { err = errors.Join(err, recording.end()) }()
+	if o.control != "" {
+		controls, err := listenControl(ctx, o.control)
+		if err != nil {
+			return err
+		}
+		defer controls.Close()
+		go recording.serve(ctx, controls)
+	}
+	signal.Ignore(syscall.SIGPIPE) // a reader of ours that goes away must not take the clients along
 	fmt.Fprintf(s.err, "redrive proxy: listening on %s, backend %s\n", listener.Addr(), o.backend)
 	if o.limit > 0 {
 		var cancel context.CancelFunc
@@ -123,13 +137,38 @@ func runProxy(ctx context.Context, o *proxyOptions, s streams) (err error) {
 	return err
 }
 
+// refuseItself refuses a backend that is the proxy's own listener: each connection would open the next.
+func refuseItself(ctx context.Context, o *proxyOptions, listening net.Addr, network, address string) error {
+	own, isTCP := listening.(*net.TCPAddr)
+	if !isTCP {
+		if network == "unix" && address == listening.String() {
+			return usagef("--backend %s is the proxy's own --listen address", o.backend)
+		}
+		return nil
+	}
+	for _, resolved := range resolve(ctx, network, address) {
+		addr, err := net.ResolveTCPAddr("tcp", resolved)
+		if err != nil || network != "tcp" || addr.Port != own.Port {
+			continue
+		}
+		if addr.IP.Equal(own.IP) || own.IP.IsUnspecified() && addr.IP.IsLoopback() {
+			return usagef("--backend %s is the proxy's own --listen address", o.backend)
+		}
+	}
+	return nil
+}
+
 // splitAddress tells a Unix socket's path from host:port. flag names it in messages.
 func splitAddress(flag, address string) (network, addr string, err error) {
 	if strings.HasPrefix(address, "/") || strings.HasPrefix(address, "./") {
 		return "unix", address, nil
 	}
-	if _, _, err := net.SplitHostPort(address); err != nil {
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
 		return "", "", usagef("%s %s: want host:port, or the path of a Unix socket", flag, address)
+	}
+	if _, err := net.LookupPort("tcp", port); err != nil {
+		return "", "", usagef("%s %s: %s is no port", flag, address, port)
 	}
 	return "tcp", address, nil
 }
@@ -217,19 +256,19 @@ func resolve(ctx context.Context, network, address string) []string {
 	return hosts
 }
 
-// closeRecording closes the file and says what is in it.
-func closeRecording(p *proxy.Proxy, name string, file *output, s streams) error {
-	ledger, err := p.Recorder.Close(0)
+// closeRecording closes a capture and says what is in it.
+func closeRecording(r *capture.Recorder, unfinished uint64, name string, file *output, s streams) (capture.Ledger, error) {
+	ledger, err := r.Close(unfinished)
 	err = errors.Join(err, file.Close())
 	fmt.Fprintf(s.err, "recorded in %s: %d commands forwarded = %d stored + %d shed + %d unfinished\n",
 		name, ledger.Forwarded, ledger.Stored, ledger.Shed, ledger.Unfinished)
-	if err != nil {
-		return fmt.Errorf("recording: %w", err)
+	switch {
+	case err != nil:
+		return ledger, fmt.Errorf("recording: %w", err)
+	case ledger.Shed > 0:
+		return ledger, fmt.Errorf("%d commands were not recorded; trace info %s lists the gaps", ledger.Shed, name)
 	}
-	if ledger.Shed > 0 {
-		return fmt.Errorf("%d commands were not recorded; trace info %s lists the gaps", ledger.Shed, name)
-	}
-	return nil
+	return ledger, nil
 }
 
 func printTotals(p *proxy.Proxy, s streams) {
