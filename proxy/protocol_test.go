@@ -148,7 +148,7 @@ func TestEveryCommand(t *testing.T) {
 	schema := server.Schema(t)
 	p := start(t, server.Addr)
 	sent := map[uint64][]step{} // by the server's connection id
-	for _, caps := range combinations() {
+	for i, caps := range combinations() {
 		direct := dialRaw(t, server.Addr, schema, caps)
 		steps, want := converse(direct, schema, mysqltest.User)
 		through := dialRaw(t, p.addr, schema, caps)
@@ -157,12 +157,14 @@ func TestEveryCommand(t *testing.T) {
 		}
 		_, got := converse(through, schema, mysqltest.User)
 		sent[uint64(through.id)] = steps
-		for i, s := range steps {
-			if !s.varies && !bytes.Equal(got[i], want[i]) {
-				t.Errorf("capabilities %x, %.60q: answered by\n%q, and directly by\n%q", caps, s.payload, got[i], want[i])
+		for n, s := range steps {
+			if !s.varies && !bytes.Equal(got[n], want[n]) {
+				t.Errorf("capabilities %x, %.60q: answered by\n%q, and directly by\n%q", caps, s.payload, got[n], want[n])
 			}
 		}
-		writeCorpus(t, fmt.Sprintf("commands-%x", uint64(caps)), direct.log)
+		if i%5 == 0 { // none, all, and two halves
+			writeCorpus(t, fmt.Sprintf("commands-%x", uint64(caps)), direct.log)
+		}
 		direct.conn.Close()
 		through.conn.Close()
 	}
