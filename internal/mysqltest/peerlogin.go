@@ -41,6 +41,10 @@ func (c *PeerConn) Accept(version string, offer wire.Capabilities) wire.Handshak
 
 // Greet sends a greeting of mysql_native_password, in the layout that its capabilities ask for.
 func (c *PeerConn) Greet(version string, offer wire.Capabilities) {
+	c.greetAs(version, offer, mysql.AUTH_NATIVE_PASSWORD)
+}
+
+func (c *PeerConn) greetAs(version string, offer wire.Capabilities, plugin string) {
 	b := append([]byte{10}, version...)
 	b = append(b, 0)
 	b = binary.LittleEndian.AppendUint32(b, uint32(c.Number+1))
@@ -53,7 +57,7 @@ func (c *PeerConn) Greet(version string, offer wire.Capabilities) {
 	b = binary.LittleEndian.AppendUint32(b, uint32(offer>>32)) // MariaDB's
 	b = append(append(b, peerNonce[8:]...), 0)
 	if offer.Has(wire.PluginAuth) {
-		b = append(append(b, mysql.AUTH_NATIVE_PASSWORD...), 0)
+		b = append(append(b, plugin...), 0)
 	}
 	c.seq = 0
 	c.SendPacket(b)

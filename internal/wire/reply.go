@@ -244,8 +244,8 @@ func (r *Reply) whole(p Piece) (payload []byte, ok bool) {
 
 // packet acts on a whole packet that is neither a row nor a definition.
 func (r *Reply) packet(payload []byte, length int) error {
-	if r.command == ComStatistics {
-		r.state = replyDone // one string without a header byte
+	if r.command == ComStatistics && !(len(payload) > 9 && payload[0] == 0xFF && payload[3] == '#') {
+		r.state = replyDone // one string without a header byte; servers that lack the command say so by an ERR
 		r.Outcome.Results = 1
 		return nil
 	}
