@@ -19,9 +19,10 @@ import (
 type sent struct {
 	payload []byte // in one piece, however many packets it came in
 	packets int
+	id      string // of the prepared statement it names, as sent; "" if none
 }
 
-// nextPacket takes the first physical packet off stream; ok is false if none is whole.
+// nextPacket takes the first physical packet off stream; ok is false, and rest empty, if none is whole.
 func nextPacket(stream []byte) (seq byte, payload, rest []byte, ok bool) {
 	if len(stream) < 4 {
 		return 0, nil, nil, false
@@ -63,59 +64,54 @@ const (
 	capsAt, capsHighAt   = 14, 19
 )
 
-// greeting is a copy of the greeting's payload, and where its version ends.
+// greeting is the greeting's payload, and where its version ends.
 func (c *tapped) greeting() (payload []byte, version int) {
 	_, payload, _, _ = nextPacket(c.fromServer)
-	return slices.Clone(payload), bytes.IndexByte(payload, 0)
+	return payload, bytes.IndexByte(payload, 0)
 }
 
-// withhold is the server's stream with capabilities cleared in its greeting.
-func (c *tapped) withhold(clear wire.Capabilities) []byte {
+// withhold clears capabilities in the server's greeting.
+func (c *tapped) withhold(caps wire.Capabilities) {
 	greeting, version := c.greeting()
 	for i, at := range []int{capsAt, capsAt + 1, capsHighAt, capsHighAt + 1} {
-		greeting[version+at] &^= byte(clear >> (8 * i))
+		greeting[version+at] &^= byte(caps >> (8 * i))
 	}
-	return slices.Concat(c.fromServer[:4], greeting, c.fromServer[4+len(greeting):])
 }
 
-// commands and replies are the streams behind the login, but for what is new with every connection: ids of prepared
-// statements, which MariaDB counts for all sessions together, and in a change of user the nonce and its scramble with
-// the password.
-func (c *tapped) commands() []byte {
-	stream := c.blot(commandPhase(c.fromClient))
-	for rest := stream; ; {
-		seq, payload, behind, ok := nextPacket(rest)
-		if !ok {
-			return stream
-		}
+// blot clears what is new with every connection from the streams behind the login: ids of prepared statements, which
+// MariaDB counts for all sessions together, and of a change of user the nonce and its scramble with the password.
+func (c *tapped) blot() {
+	greeting, version := c.greeting()
+	nonce := slices.Concat(greeting[version+nonceAt:][:8], greeting[version+nonceRestAt:][:12])
+	scramble := mysql.CalcPassword(nonce, []byte(smokePassword))
+	for rest := commandPhase(c.fromClient); len(rest) > 0; {
+		var seq byte
+		var payload []byte
+		seq, payload, rest, _ = nextPacket(rest)
 		if seq == 0 && len(payload) >= 5 && namesStatement(payload[0]) && string(payload[1:5]) != lastStatement {
 			clear(payload[1:5])
 		}
-		rest = behind
+		clearFirst(payload, scramble)
 	}
-}
-
-func (c *tapped) replies() []byte {
-	stream := c.blot(replyPhase(c.fromServer))
-	for rest := stream; ; {
-		seq, payload, behind, ok := nextPacket(rest)
-		if !ok {
-			return stream
-		}
+	for rest := replyPhase(c.fromServer); len(rest) > 0; {
+		var seq byte
+		var payload []byte
+		seq, payload, rest, _ = nextPacket(rest)
 		if seq == 1 && len(payload) == 12 && payload[0] == 0 { // all PREPARE_OKs, and a few other packets
 			clear(payload[1:5])
 		}
-		rest = behind
+		clearFirst(payload, nonce)
 	}
 }
 
-// blot returns a copy of the stream without the nonce and its scramble.
-func (c *tapped) blot(stream []byte) []byte {
-	greeting, version := c.greeting()
-	nonce := slices.Concat(greeting[version+nonceAt:][:8], greeting[version+nonceRestAt:][:12])
-	stream = bytes.ReplaceAll(stream, nonce, make([]byte, len(nonce)))
-	scramble := mysql.CalcPassword(nonce, []byte(smokePassword))
-	return bytes.ReplaceAll(stream, scramble, make([]byte, len(scramble)))
+// clearFirst clears the first occurrence of secret in a packet that is no larger than one of a login.
+func clearFirst(payload, secret []byte) {
+	if len(payload) > 4096 {
+		return
+	}
+	if i := bytes.Index(payload, secret); i >= 0 {
+		clear(payload[i : i+len(secret)])
+	}
 }
 
 // lastStatement is the id that stands for the latest statement prepared.
@@ -142,7 +138,11 @@ func scan(fromClient []byte) (commands []sent, err error) {
 		}
 		switch {
 		case seq == 0:
-			commands = append(commands, sent{payload, 1})
+			c := sent{payload: payload, packets: 1}
+			if len(payload) >= 5 && namesStatement(payload[0]) {
+				c.id = string(payload[1:5])
+			}
+			commands = append(commands, c)
 		case continued:
 			last := &commands[len(commands)-1]
 			last.payload = append(slices.Clip(last.payload), payload...)
@@ -170,8 +170,8 @@ func (m *matcher) compare(s *capture.Statement, c sent) (wrong []string) {
 	}
 	code, text := c.payload[0], c.payload[1:]
 	allowed := capture.Cursor | capture.Infile | capture.Begun
-	if namesStatement(code) {
-		id := m.id(s, string(text[:4]))
+	if c.id != "" {
+		id := m.id(s, c.id)
 		if id != s.StatementID {
 			complain("statement %d, want %d", s.StatementID, id)
 		}

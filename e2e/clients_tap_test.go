@@ -1,9 +1,9 @@
 package e2e_test
 
 import (
-	"bytes"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"testing"
 )
@@ -68,11 +68,21 @@ func (p *tap) forward(c *tapped, client net.Conn) {
 }
 
 // pass forwards until from ends, and returns what it forwarded.
-func pass(to, from net.Conn) []byte {
-	var all bytes.Buffer
-	io.Copy(to, io.TeeReader(from, &all))
-	to.(*net.TCPConn).CloseWrite()
-	return all.Bytes()
+func pass(to, from net.Conn) (all []byte) {
+	defer to.(*net.TCPConn).CloseWrite()
+	for {
+		all = slices.Grow(all, 64<<10)
+		n, err := from.Read(all[len(all):cap(all)])
+		chunk := all[len(all) : len(all)+n]
+		all = all[:len(all)+n]
+		if err != nil {
+			return all
+		}
+		if _, err := to.Write(chunk); err != nil {
+			io.Copy(io.Discard, from) // hear it out
+			return all
+		}
+	}
 }
 
 // stop waits for the connections to end and returns them.

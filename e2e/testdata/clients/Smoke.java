@@ -7,8 +7,9 @@ public class Smoke {
 	static Connection db;
 
 	public static void main(String[] args) throws Exception {
-		String url = String.format("jdbc:mariadb://%s:%s/%s?user=%s&password=%s&allowMultiQueries=true&useServerPrepStmts=%b",
-			env("HOST"), env("PORT"), env("SCHEMA"), env("USER"), env("PASSWORD"), args[0].equals("server"));
+		String url = String.format("jdbc:mariadb://%s:%s/%s?user=%s&password=%s&allowMultiQueries=true&useServerPrepStmts=%b&useCompression=%b",
+			env("HOST"), env("PORT"), env("SCHEMA"), env("USER"), env("PASSWORD"), args[0].equals("server"),
+			System.getenv("SMOKE_COMPRESS") != null);
 		try (Connection connection = DriverManager.getConnection(url)) {
 			db = connection;
 			prepared();

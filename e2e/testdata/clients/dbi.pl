@@ -8,7 +8,7 @@ use Digest::SHA qw(sha256_hex);
 my $driver = shift;
 my $prefix = lc $driver;
 my $dsn = "DBI:$driver:database=$ENV{SMOKE_SCHEMA};host=$ENV{SMOKE_HOST};port=$ENV{SMOKE_PORT};"
-	. "${prefix}_multi_statements=1;${prefix}_server_prepare=0";
+	. "${prefix}_multi_statements=1;${prefix}_server_prepare=0;${prefix}_compression=" . ($ENV{SMOKE_COMPRESS} ? 1 : 0);
 my $db = DBI->connect($dsn, $ENV{SMOKE_USER}, $ENV{SMOKE_PASSWORD}, { RaiseError => 1, PrintError => 0 });
 
 sub show {

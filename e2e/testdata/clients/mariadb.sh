@@ -3,7 +3,7 @@ set -eu
 export MYSQL_PWD="$SMOKE_PASSWORD"
 client() {
 	mariadb --no-defaults --host="$SMOKE_HOST" --port="$SMOKE_PORT" --user="$SMOKE_USER" \
-		--max-allowed-packet=64M --local-infile=1 "$@" "$SMOKE_SCHEMA"
+		--max-allowed-packet=64M --local-infile=1 ${SMOKE_COMPRESS:+--compress} "$@" "$SMOKE_SCHEMA"
 }
 
 printf '10\tTen\t1910-01-01\t10.5\n11\tEleven\t\\N\t11.5\n' >people.tsv

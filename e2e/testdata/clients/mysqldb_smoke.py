@@ -7,7 +7,8 @@ from MySQLdb.cursors import SSCursor
 
 db = MySQLdb.connect(
     host=os.environ["SMOKE_HOST"], port=int(os.environ["SMOKE_PORT"]), user=os.environ["SMOKE_USER"],
-    password=os.environ["SMOKE_PASSWORD"], database=os.environ["SMOKE_SCHEMA"], charset="utf8mb4")
+    password=os.environ["SMOKE_PASSWORD"], database=os.environ["SMOKE_SCHEMA"], charset="utf8mb4",
+    **({"compress": 1} if "SMOKE_COMPRESS" in os.environ else {}))
 cursor = db.cursor()
 
 

@@ -2,7 +2,9 @@
 // The smoke script of PHP's mysqli on mysqlnd: prepared statements that leave the types out when executed again,
 // cursors, long data.
 mysqli_report(MYSQLI_REPORT_ERROR | MYSQLI_REPORT_STRICT);
-$db = new mysqli(getenv('SMOKE_HOST'), getenv('SMOKE_USER'), getenv('SMOKE_PASSWORD'), getenv('SMOKE_SCHEMA'), (int)getenv('SMOKE_PORT'));
+$db = mysqli_init();
+$db->real_connect(getenv('SMOKE_HOST'), getenv('SMOKE_USER'), getenv('SMOKE_PASSWORD'), getenv('SMOKE_SCHEMA'),
+    (int)getenv('SMOKE_PORT'), null, getenv('SMOKE_COMPRESS') ? MYSQLI_CLIENT_COMPRESS : 0);
 $db->set_charset('utf8mb4');
 
 function show(mysqli_result $result): void {

@@ -31,6 +31,11 @@ func smoke(interpolate bool) error {
 	config.User, config.Passwd = os.Getenv("SMOKE_USER"), os.Getenv("SMOKE_PASSWORD")
 	config.DBName = os.Getenv("SMOKE_SCHEMA")
 	config.MultiStatements, config.ParseTime, config.InterpolateParams = true, true, interpolate
+	if os.Getenv("SMOKE_COMPRESS") != "" {
+		if err := config.Apply(mysql.EnableCompression(true)); err != nil {
+			return err
+		}
+	}
 	connector, err := mysql.NewConnector(config)
 	if err != nil {
 		return err

@@ -8,6 +8,7 @@ async function main() {
 	const db = await mariadb.createConnection({
 		host: env.SMOKE_HOST, port: Number(env.SMOKE_PORT), user: env.SMOKE_USER, password: env.SMOKE_PASSWORD,
 		database: env.SMOKE_SCHEMA, multipleStatements: true, dateStrings: true, pipelining: true,
+		compress: Boolean(env.SMOKE_COMPRESS),
 		bigIntAsNumber: true, insertIdAsNumber: true,
 	})
 	const show = async (answer) => console.log(JSON.stringify(await answer))

@@ -7,6 +7,7 @@ async function main() {
 	const db = await mysql.createConnection({
 		host: env.SMOKE_HOST, port: Number(env.SMOKE_PORT), user: env.SMOKE_USER, password: env.SMOKE_PASSWORD,
 		database: env.SMOKE_SCHEMA, multipleStatements: true, dateStrings: true,
+		compress: Boolean(env.SMOKE_COMPRESS),
 	})
 	const show = async (answer) => console.log(JSON.stringify((await answer)[0]))
 	const attempt = (what, answer) => answer.then(
