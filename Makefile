@@ -4,6 +4,7 @@ SHELL := /bin/bash
 .DELETE_ON_ERROR:
 
 FUZZTIME ?= 20s
+FOLLOWERTIME ?= 10m
 
 # Built once and not by go run: both modules use them, each with an environment that would build them anew.
 TOOLS := $(CURDIR)/bin/tools
@@ -46,8 +47,8 @@ lint: ## go vet, staticcheck and gofumpt, in both modules
 		echo "not formatted; run bin/tools/gofumpt -w on:"; echo "$$unformatted"; exit 1; fi
 
 .PHONY: fuzz
-fuzz: ## Run every fuzz target for FUZZTIME (20s) each
-	scripts/fuzz $(FUZZTIME)
+fuzz: ## Run every fuzz target for FUZZTIME (20s) each, the one of the protocol follower for FOLLOWERTIME (10m)
+	scripts/fuzz $(FUZZTIME) $(FOLLOWERTIME)
 
 .PHONY: bench
 bench: build test-packages ## Measure proxy and capture beside HAProxy; BENCH="--rounds 7" passes flags on

@@ -358,3 +358,17 @@ func TestPrepareKinds(t *testing.T) {
 		}, []string{`1 STMT_PREPARE "DO 1" id=7`, `2 STMT_EXECUTE "DO 1" id=7`, `3 STMT_EXECUTE "DO 1" id=7`, `4 STMT_PREPARE "SELECT ?" error=1317/70100`, `5 PING ""`}, ""},
 	})
 }
+
+// MySQL's clients may do without definitions: the count and the PREPARE's reply then say that none follow.
+func TestMetadataLeftOut(t *testing.T) {
+	both(t, wire.OptionalMetadata, []script{{"none, and all", func(caps wire.Capabilities) []chunk {
+		withoutDefinitions := resultSet(1, caps|wire.CacheMetadata, 2, []byte("\x01a"), []byte("\x01b")) // the same layout as MariaDB's
+		full := resultSet(1, caps, 2, []byte("\x01a"))
+		full = append(packet(1, []byte{1, 1}), full[5:]...)
+		return []chunk{
+			command(wire.ComQuery, "SELECT a"), fromServer(withoutDefinitions), command(wire.ComQuery, "SELECT b"), fromServer(full),
+			command(wire.ComStmtPrepare, "SELECT ?"), server(1, 0, 1, 0, 0, 0, 1, 0, 1, 0, 0, 0, 0, 0),
+			command(wire.ComPing, ""), server(1, ok...),
+		}
+	}, []string{`1 QUERY "SELECT a" sets=1 rows=2`, `2 QUERY "SELECT b" sets=1 rows=1`, `3 STMT_PREPARE "SELECT ?" id=1`, `4 PING ""`}, ""}})
+}
