@@ -20,8 +20,8 @@ const (
 var kinds = []string{newError, vanishedError, changedError, rowsDiffer, affectedRows}
 
 const (
-	maxExamples = 5   // differences listed of each kind
-	maxText     = 200 // bytes of a digest text in one
+	maxDifferences = 100 // told apart; further ones are in the totals alone
+	maxText        = 200 // bytes of a digest text in one
 )
 
 // incomparable marks records that do not say how the statement ended.
@@ -53,44 +53,77 @@ func (a *actor) compare(s *capture.Statement, replayed *capture.Outcome) {
 	defer a.result.mu.Unlock()
 	r := &a.result.r
 	r.Compared++
-	was, is := s.Outcome.Errno, replayed.Errno
-	note := func(kind string, count *uint64, captured, replayed uint64) {
-		*count++
-		a.example(Difference{Kind: kind, Captured: captured, Replayed: replayed}, s)
+	before := r.Errors.New + r.Errors.Vanished + r.Errors.Changed + r.Rows + r.Affected
+	a.compareErrors(s, replayed)
+	if s.Outcome.Errno == 0 && replayed.Errno == 0 {
+		a.compareCounts(s, replayed)
 	}
-	switch {
-	case was == 0 && is != 0:
-		note(newError, &r.Errors.New, 0, uint64(is))
-	case was != 0 && is == 0:
-		note(vanishedError, &r.Errors.Vanished, uint64(was), 0)
-	case was != is:
-		note(changedError, &r.Errors.Changed, uint64(was), uint64(is))
-	case was != 0:
-		r.Errors.Same++
-	}
-	if was != 0 || is != 0 {
-		return
-	}
-	if s.Outcome.Rows != replayed.Rows {
-		note(rowsDiffer, &r.Rows, s.Outcome.Rows, replayed.Rows)
-	}
-	if s.Outcome.Affected != replayed.Affected {
-		note(affectedRows, &r.Affected, s.Outcome.Affected, replayed.Affected)
+	if r.Errors.New+r.Errors.Vanished+r.Errors.Changed+r.Rows+r.Affected > before {
+		r.Different++
 	}
 }
 
-// example lists a difference if it is one of the first of its kind.
-func (a *actor) example(d Difference, s *capture.Statement) {
+func (a *actor) compareErrors(s *capture.Statement, replayed *capture.Outcome) {
+	was, is := s.Outcome.Errno, replayed.Errno
+	d := Difference{Captured: uint64(was), Replayed: uint64(is), SQLState: stateOf(replayed)}
+	e := &a.result.r.Errors
+	switch {
+	case was == 0 && is != 0:
+		d.Kind = newError
+		a.differs(d, s, &e.New)
+	case was != 0 && is == 0:
+		d.Kind, d.SQLState = vanishedError, stateOf(&s.Outcome)
+		a.differs(d, s, &e.Vanished)
+	case was != is:
+		d.Kind = changedError
+		a.differs(d, s, &e.Changed)
+	case was != 0:
+		e.Same++
+	}
+}
+
+func (a *actor) compareCounts(s *capture.Statement, replayed *capture.Outcome) {
+	r := &a.result.r
+	if was, is := s.Outcome.Rows, replayed.Rows; was != is {
+		a.differs(Difference{Kind: rowsDiffer, Captured: was, Replayed: is}, s, &r.Rows)
+	}
+	if was, is := s.Outcome.Affected, replayed.Affected; was != is {
+		a.differs(Difference{Kind: affectedRows, Captured: was, Replayed: is}, s, &r.Affected)
+	}
+}
+
+func stateOf(o *capture.Outcome) string {
+	if o.Errno == 0 || o.SQLState == [5]byte{} {
+		return ""
+	}
+	return string(o.SQLState[:])
+}
+
+// differs counts a difference, in total and with others of its kind and error numbers. The first of them stands for all.
+func (a *actor) differs(d Difference, s *capture.Statement, total *uint64) {
+	*total++
 	results := &a.result
-	if results.examples == nil {
-		results.examples = map[string]int{}
+	list := &results.r.Differences
+	i, known := results.groups[d.group()]
+	switch {
+	case known:
+		(*list)[i].Count++
+	case len(*list) < maxDifferences:
+		if results.groups == nil {
+			results.groups = map[Difference]int{}
+		}
+		results.groups[d.group()] = len(*list)
+		d.Count, d.Where, d.Text = 1, a.where(s.Number), describe(s)
+		*list = append(*list, d)
 	}
-	if results.examples[d.Kind] == maxExamples {
-		return
+}
+
+// group is what differences that count as one have in common: kind and error numbers, but not numbers of rows.
+func (d Difference) group() Difference {
+	if d.Kind == rowsDiffer || d.Kind == affectedRows {
+		return Difference{Kind: d.Kind}
 	}
-	results.examples[d.Kind]++
-	d.Where, d.Text = a.where(s.Number), describe(s)
-	results.r.Differences = append(results.r.Differences, d)
+	return Difference{Kind: d.Kind, Captured: d.Captured, Replayed: d.Replayed}
 }
 
 // describe is a statement without its literals, or the command's name.

@@ -126,7 +126,8 @@ func (c command) String() string {
 // that long, and everything else takes 1 ms.
 type target struct {
 	clock    capture.Clock
-	refuse   string // schema that nobody may log in with
+	refuse   string // schemas that begin so nobody may log in with; empty: none
+	down     bool   // nobody may log in at all: a statement with "stop" in it has lost all connections
 	mu       sync.Mutex
 	commands []command
 	open     int
@@ -136,7 +137,7 @@ type target struct {
 }
 
 func (f *target) dial(ctx context.Context, c client.Config) (replay.Conn, *capture.SessionStart, error) {
-	if c.Schema == f.refuse {
+	if f.stopped() || f.refuse != "" && strings.HasPrefix(c.Schema, f.refuse) {
 		return nil, nil, errors.New("log in: no such schema")
 	}
 	f.mu.Lock()
@@ -152,6 +153,8 @@ type connection struct {
 	session string
 	reply   wire.Reply
 }
+
+func (c *connection) Offer([]byte) {}
 
 func (c *connection) Do(payload []byte) (*wire.Reply, client.Times, error) {
 	c.mu.Lock()
@@ -173,7 +176,12 @@ func (c *connection) Do(payload []byte) (*wire.Reply, client.Times, error) {
 
 // work takes the time that a statement takes.
 func (c *connection) work(text string) error {
-	if strings.Contains(text, "lose") {
+	if strings.Contains(text, "stop") {
+		c.mu.Lock()
+		c.down = true
+		c.mu.Unlock()
+	}
+	if strings.Contains(text, "lose") || c.stopped() {
 		return io.ErrUnexpectedEOF
 	}
 	if _, name, ok := strings.Cut(text, "unlock "); ok {
@@ -195,6 +203,12 @@ func (c *connection) work(text string) error {
 	case <-c.ctx.Done():
 		return c.ctx.Err()
 	}
+}
+
+func (f *target) stopped() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.down
 }
 
 func (c *connection) lock(name string) chan struct{} {

@@ -3,6 +3,7 @@ package replay
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"time"
 
 	"redrive/capture"
@@ -10,8 +11,13 @@ import (
 	"redrive/internal/wire"
 )
 
-// interrupted is why sessions end when a replay is stopped.
-const interrupted = "the replay was interrupted"
+// stopped is why sessions end when a replay is stopped.
+func stopped(ctx context.Context) string {
+	if up := new(surrender); errors.As(context.Cause(ctx), &up) {
+		return "the replay gave up"
+	}
+	return "the replay was interrupted"
+}
 
 // keptPayload is the largest command buffer that is kept for the next command.
 const keptPayload = 1 << 20
@@ -24,7 +30,7 @@ func (a *actor) perform(ctx context.Context, i *item) (fate fate, reason string)
 	case err != nil:
 		return fateLost, ""
 	case reason != "":
-		a.statements.skipped(s)
+		a.statements.skipped(s, reason)
 		return fateSkipped, reason
 	case s.Command == wire.ComQuit:
 		a.quit(i)
@@ -35,6 +41,7 @@ func (a *actor) perform(ctx context.Context, i *item) (fate fate, reason string)
 		a.out.StatementID = statement.id
 	}
 	a.out.Flags |= s.Flags & capture.Cursor
+	a.conn.Offer(s.File)
 	reply, err := a.exchange(ctx, a.command(s, statement))
 	if err != nil {
 		return fateLost, ""
@@ -86,8 +93,9 @@ func (a *actor) exchange(ctx context.Context, payload []byte) (*wire.Reply, erro
 	if ctx.Err() != nil {
 		reason = capture.EndStopped
 	}
-	a.result.lost(err, ctx.Err() != nil)
+	a.gone = ctx.Err() == nil
 	a.hangUp(reason, err.Error())
+	a.abandoned(ctx, err)
 	return nil, err
 }
 

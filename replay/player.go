@@ -2,6 +2,7 @@ package replay
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -22,6 +23,7 @@ type Player struct {
 	Recorder *capture.Recorder // records what happens; nil: nobody does
 	Clock    capture.Clock     // the recording's
 	Dial     DialFunc          // nil means a client.Conn
+	Notify   func(line string) // told at once of trouble that cannot wait for the result; may be called concurrently; nil: nobody
 
 	schedule pace.Schedule
 	origin   time.Duration // the clock's time at which things due at 0 are due
@@ -30,12 +32,14 @@ type Player struct {
 	result   results
 	running  sync.WaitGroup
 	live     sync.Map // *actor → struct{}: those with something to record
+	presence presence
 	stride   uint64   // session numbers of all files together: the distance between a session and its copy
 	base     []uint64 // what is added to a file's session numbers
 }
 
 // A Conn is a connection to the target, as client.Conn is one.
 type Conn interface {
+	Offer(file []byte) // for the next command, if the server asks for one
 	Do(payload []byte) (*wire.Reply, client.Times, error)
 	Close() error
 }
@@ -44,7 +48,8 @@ type Conn interface {
 type DialFunc func(ctx context.Context, config client.Config) (Conn, *capture.SessionStart, error)
 
 // Run plays the captures and waits until every session has ended. When ctx ends it stops sending, closes all
-// connections, so that the server rolls back what is open, and returns what happened until then.
+// connections, so that the server rolls back what is open, and returns what happened until then. It stops by itself where
+// no session is left and the target takes no new one: see presence.
 func (p *Player) Run(ctx context.Context) (*Result, error) {
 	source, err := openStream(p.Files, p.Scan)
 	if err != nil {
@@ -53,11 +58,15 @@ func (p *Player) Run(ctx context.Context) (*Result, error) {
 	defer source.Close()
 	p.prepare()
 	stop := p.watch()
-	p.read(ctx, source)
+	playing, giveUp := context.WithCancelCause(ctx)
+	defer giveUp(nil)
+	p.presence.giveUp = giveUp
+	p.read(playing, source)
 	p.running.Wait()
 	wall := p.Clock.Now() - p.origin
 	stop()
-	result := p.summary(ctx, wall)
+	result := p.summary(playing, wall)
+	result.Interrupted = ctx.Err() != nil
 	for _, part := range source.parts {
 		if err := part.ordered.Err(); err != nil {
 			result.Broken = append(result.Broken, err.Error())
@@ -76,6 +85,10 @@ func (p *Player) prepare() {
 	if p.Dial == nil {
 		p.Dial = dial
 	}
+	if p.Notify == nil {
+		p.Notify = func(string) {}
+	}
+	p.presence.toCome = p.Scan.Sessions * uint64(p.Scale)
 	for _, f := range p.Scan.Files {
 		p.base = append(p.base, p.stride)
 		p.stride += f.MaxSession
@@ -123,10 +136,12 @@ func (p *Player) until(ctx context.Context, at time.Duration) bool {
 func (p *Player) summary(ctx context.Context, wall time.Duration) *Result {
 	r := p.result.result()
 	r.Sessions.Captured = p.Scan.Sessions
-	r.Interrupted = ctx.Err() != nil
-	if r.Interrupted { // what was not even read
+	if ctx.Err() != nil { // what was not even read
 		r.Statements.unread(p.Scan.Statements)
 		r.Commands.unread(p.Scan.Commands)
+	}
+	if up := new(surrender); errors.As(context.Cause(ctx), &up) {
+		r.GaveUp = up.Error()
 	}
 	r.Shed = p.Scan.Shed
 	r.Speed, r.Scale = pace.FormatSpeed(p.Speed), p.Scale

@@ -13,7 +13,7 @@ type prepared struct {
 	id     uint32 // the target's
 	text   []byte
 	params int
-	failed bool // the target refused it
+	skip   string // why it is not there, and what concerns it is not sent; empty if it was prepared
 }
 
 // statements are a session's prepared statements, by the id the captured server gave them.
@@ -29,9 +29,13 @@ func (m *statements) set(id uint32, p *prepared) {
 	m.byID[id] = p
 }
 
-// skipped notes what follows from a command that was not sent.
-func (m *statements) skipped(s *capture.Statement) {
+// skipped notes what follows from a command that was not sent: what concerns a statement goes with its PREPARE.
+func (m *statements) skipped(s *capture.Statement, reason string) {
 	switch s.Command {
+	case wire.ComStmtPrepare:
+		if s.StatementID != 0 {
+			m.set(s.StatementID, &prepared{skip: reason})
+		}
 	case wire.ComStmtSendLongData:
 		if m.longLost == nil {
 			m.longLost = map[uint32]bool{}
@@ -72,8 +76,8 @@ func (a *actor) statementOf(ctx context.Context, i *item) (p *prepared, reason s
 	switch {
 	case p == nil:
 		return nil, skipStatement, nil
-	case p.failed:
-		return nil, skipPrepare, nil
+	case p.skip != "":
+		return nil, p.skip, nil
 	}
 	return p, "", nil
 }
@@ -92,9 +96,9 @@ func (a *actor) prepareNow(ctx context.Context, i *item) (*prepared, error) {
 
 // keep remembers what a PREPARE has given.
 func (a *actor) keep(s *capture.Statement, reply *wire.Reply) *prepared {
-	p := &prepared{
-		id: reply.Prepared.ID, params: int(reply.Prepared.Params),
-		text: bytes.Clone(s.Text), failed: reply.Outcome.Errno != 0,
+	p := &prepared{id: reply.Prepared.ID, params: int(reply.Prepared.Params), text: bytes.Clone(s.Text)}
+	if reply.Outcome.Errno != 0 {
+		p.skip = skipPrepare
 	}
 	a.statements.set(s.StatementID, p)
 	return p

@@ -98,7 +98,7 @@ func TestPrepared(t *testing.T) {
 			"closed without being known", func(add func(byte, string, ...func(*capture.Statement))) {
 				add(wire.ComStmtClose, "", id(5))
 			},
-			nil, "concerns a statement that was not prepared", 1,
+			nil, "of a statement prepared before the capture, or no longer there", 1,
 		},
 		{
 			"long data", func(add func(byte, string, ...func(*capture.Statement))) {
@@ -116,7 +116,7 @@ func TestPrepared(t *testing.T) {
 				add(wire.ComStmtReset, text, id(5))
 			},
 			[]string{"COM_STMT_PREPARE select ?", "COM_RESET_CONNECTION 774778414 "},
-			"concerns a statement that was not prepared", 1,
+			"of a statement prepared before the capture, or no longer there", 1,
 		},
 	}
 	for _, tt := range tests {

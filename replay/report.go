@@ -6,6 +6,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
 	"text/tabwriter"
 
 	"redrive/internal/stats"
@@ -23,7 +24,7 @@ func (r *Result) WriteJSON(w io.Writer) error {
 func (r *Result) WriteText(w io.Writer) error {
 	p := &printer{w: w}
 	r.writeWarnings(p)
-	p.line("speed %s, %s: took %v; captured %v, which is %v at this speed", r.Speed, perSession(r.Scale), units.Duration(r.Wall), units.Duration(r.Captured), units.Duration(r.Expected))
+	p.line("speed %s, %s: took %s; captured %s%s", r.Speed, perSession(r.Scale), units.Duration(r.Wall), units.Duration(r.Captured), r.expected())
 	p.line("sessions: %d captured, %d opened, %d refused, %d lost", r.Sessions.Captured, r.Sessions.Opened, r.Sessions.Refused, r.Sessions.Lost)
 	for _, reason := range r.Sessions.Reasons {
 		p.line("  %s", reason)
@@ -31,7 +32,16 @@ func (r *Result) WriteText(w io.Writer) error {
 	r.writeAccounts(p)
 	r.writeDifferences(p)
 	r.writeTimes(p)
+	r.writeVerdict(p)
 	return p.err
+}
+
+// expected is what the captured time comes to, where there is a pace.
+func (r *Result) expected() string {
+	if r.Expected == 0 {
+		return ""
+	}
+	return ", which is " + units.Duration(r.Expected) + " at this speed"
 }
 
 func perSession(scale int) string {
@@ -49,11 +59,17 @@ func (r *Result) writeWarnings(p *printer) {
 	if r.Interrupted {
 		p.line("INCOMPLETE: the replay was interrupted")
 	}
+	if r.GaveUp != "" {
+		p.line("INCOMPLETE: the replay gave up: %s", r.GaveUp)
+	}
+	if n := r.unprepared(); n > 0 {
+		p.line("INCOMPLETE: %s not sent, as the target refused their PREPARE", units.Count(n, "command"))
+	}
 	if r.Sessions.Refused+r.Sessions.Lost > 0 {
 		p.line("INCOMPLETE: sessions were refused or lost, and with them what they had to send")
 	}
 	if r.Shed > 0 {
-		p.line("warning: the capture left out %d statements (trace info lists the gaps)", r.Shed)
+		p.line("warning: the capture left out %s (trace info lists the gaps)", units.Count(r.Shed, "command"))
 	}
 	if r.Paused > 0 {
 		p.line("warning: reading was late by %v, as statements piled up to the limit (--read-ahead); that shows as lag", units.Duration(r.Paused))
@@ -91,7 +107,7 @@ func (r *Result) writeAccounts(p *printer) {
 func (r *Result) writeDifferences(p *printer) {
 	e := &r.Errors
 	p.line("")
-	p.line("compared with the capture: %d commands", r.Compared)
+	p.line("compared with the capture: %s", units.Count(r.Compared, "command"))
 	p.line("  errors: %d new, %d vanished, %d changed, %d the same", e.New, e.Vanished, e.Changed, e.Same)
 	p.line("  differences: %d in rows, %d in affected rows", r.Rows, r.Affected)
 	if r.Copies.Errors > 0 {
@@ -102,11 +118,43 @@ func (r *Result) writeDifferences(p *printer) {
 	}
 	p.line("")
 	t := p.table(0)
-	t.row("the first of each kind", "session.number", "captured", "replayed", "statement")
+	t.row("ended otherwise", "count", "captured", "replayed", "first at", "statement")
 	for _, d := range r.Differences {
-		t.row(d.Kind, d.Where, d.Captured, d.Replayed, d.Text)
+		captured, replayed := d.sides()
+		t.row(d.Kind, units.Number(d.Count), captured, replayed, d.Where, d.Text)
 	}
 	t.flush()
+}
+
+// sides are the captured outcome and the target's, as people read them.
+func (d *Difference) sides() (captured, replayed string) {
+	switch d.Kind {
+	case rowsDiffer, affectedRows:
+		return units.Number(d.Captured), units.Number(d.Replayed)
+	case vanishedError:
+		return errorText(d.Captured, d.SQLState), "ok"
+	case newError:
+		return "ok", errorText(d.Replayed, d.SQLState)
+	}
+	return errorText(d.Captured, ""), errorText(d.Replayed, d.SQLState)
+}
+
+// errorText is an error's number and SQLSTATE. Its message stays out, as that may hold literals.
+func errorText(errno uint64, state string) string {
+	return strings.TrimSpace(fmt.Sprintf("error %d %s", errno, state))
+}
+
+// writeVerdict says last what it all comes to.
+func (r *Result) writeVerdict(p *printer) {
+	p.line("")
+	switch {
+	case r.Compared == 0:
+		p.line("nothing could be compared with the capture")
+	case r.Different == 0:
+		p.line("all %s compared ended as captured", units.Count(r.Compared, "command"))
+	default:
+		p.line("%s of %s compared ended otherwise than captured", units.Number(r.Different), units.Count(r.Compared, "command"))
+	}
 }
 
 func (r *Result) writeTimes(p *printer) {

@@ -15,19 +15,21 @@ type Result struct {
 	Speed       string   `json:"speed"`
 	Scale       int      `json:"scale"`
 	Interrupted bool     `json:"interrupted"`
-	Broken      []string `json:"broken,omitempty"` // where files end too early
-	Shed        uint64   `json:"shed"`             // statements that the captures say they left out
+	GaveUp      string   `json:"gave_up,omitempty"` // why the replay stopped by itself
+	Broken      []string `json:"broken,omitempty"`  // where files end too early
+	Shed        uint64   `json:"shed"`              // statements that the captures say they left out
 
 	Sessions   Sessions  `json:"sessions"`
 	Statements Account   `json:"statements"` // of the captured sessions: commands that run SQL
 	Commands   Account   `json:"commands"`   // of the captured sessions: all others
 	Copies     CopyParts `json:"copies"`
 
-	Compared    uint64        `json:"compared"` // commands whose outcome was compared with the captured one
+	Compared    uint64        `json:"compared"`  // commands whose outcome was compared with the captured one
+	Different   uint64        `json:"different"` // of them, those that ended otherwise
 	Errors      ErrorCounts   `json:"errors"`
 	Rows        uint64        `json:"row_differences"`
 	Affected    uint64        `json:"affected_differences"`
-	Differences []Difference  `json:"differences,omitempty"` // the first few of each kind
+	Differences []Difference  `json:"differences,omitempty"` // by kind and error numbers
 	Captured    time.Duration `json:"captured_ns"`           // from the capture's first event to its last
 	Expected    time.Duration `json:"expected_ns"`           // that, at the speed of the replay
 	Wall        time.Duration `json:"wall_ns"`               // what the replay took
@@ -43,12 +45,24 @@ type Result struct {
 
 // Complete reports whether everything due was sent, and answered, and the captures were whole.
 func (r *Result) Complete() bool {
-	for _, a := range []*Account{&r.Statements, &r.Commands, &r.Copies.Statements, &r.Copies.Commands} {
+	for _, a := range r.accounts() {
 		if a.Lost > 0 || a.Unreached > 0 {
 			return false
 		}
 	}
-	return !r.Interrupted && len(r.Broken) == 0 && r.Sessions.Refused == 0
+	return !r.Interrupted && r.GaveUp == "" && len(r.Broken) == 0 && r.Sessions.Refused == 0 && r.unprepared() == 0
+}
+
+func (r *Result) accounts() []*Account {
+	return []*Account{&r.Statements, &r.Commands, &r.Copies.Statements, &r.Copies.Commands}
+}
+
+// unprepared is how many commands were due but not sent, as the target had refused to prepare their statement.
+func (r *Result) unprepared() (n uint64) {
+	for _, a := range r.accounts() {
+		n += a.Reasons[skipPrepare]
+	}
+	return n
 }
 
 // Sessions counts connections, those of copies included but in Captured.
@@ -64,7 +78,7 @@ type Sessions struct {
 type Account struct {
 	Captured  uint64            `json:"captured"`
 	Replayed  uint64            `json:"replayed"` // sent, and answered if they have an answer
-	Skipped   uint64            `json:"skipped"`  // by a rule
+	Skipped   uint64            `json:"skipped"`  // by a rule, or because the target refused their PREPARE
 	Lost      uint64            `json:"lost"`     // not sent or not answered because their session was lost
 	Unreached uint64            `json:"unreached"`
 	Reasons   map[string]uint64 `json:"skipped_because,omitempty"`
@@ -96,11 +110,13 @@ type ErrorCounts struct {
 	Same     uint64 `json:"same"`
 }
 
-// A Difference is one statement whose outcome is not the captured one.
+// A Difference counts commands whose outcome differs from the captured one in the same way.
 type Difference struct {
-	Kind     string `json:"kind"`      // new error, vanished error, changed error, rows, affected rows
-	Where    string `json:"where"`     // session.number in the capture, the file in front if there are several
-	Text     string `json:"statement"` // digest text, or the command's name
-	Captured uint64 `json:"captured"`  // error number, or count
+	Kind     string `json:"kind"` // new error, vanished error, changed error, rows, affected rows
+	Count    uint64 `json:"count"`
+	Captured uint64 `json:"captured"` // error number (0: none) or, of the first, number of rows
 	Replayed uint64 `json:"replayed"`
+	SQLState string `json:"sqlstate,omitempty"` // of the error on the target, or of that which vanished
+	Where    string `json:"where"`              // the first: session.number in the capture, the file in front if there are several
+	Text     string `json:"statement"`          // the first's digest text, or the command's name
 }

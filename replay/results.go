@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 	"time"
@@ -24,10 +25,10 @@ const (
 
 // results gathers a Result from all sessions.
 type results struct {
-	mu       sync.Mutex
-	r        Result
-	clocks   stats.Clocks
-	examples map[string]int // Differences listed, by kind
+	mu     sync.Mutex
+	r      Result
+	clocks stats.Clocks
+	groups map[Difference]int // where in r.Differences what has this in common is counted
 }
 
 // captured counts a statement that was read, for its session and for the copies.
@@ -132,7 +133,7 @@ func (r *results) result() *Result {
 	result.Service, result.Response = r.clocks.Service.Times(), r.clocks.Response.Times()
 	result.Wait, result.Lag = r.clocks.Wait.Times(), r.clocks.Lag.Times()
 	slices.SortStableFunc(result.Differences, func(a, b Difference) int {
-		return slices.Index(kinds, a.Kind) - slices.Index(kinds, b.Kind)
+		return cmp.Or(slices.Index(kinds, a.Kind)-slices.Index(kinds, b.Kind), cmp.Compare(b.Count, a.Count))
 	})
 	return &result
 }

@@ -18,7 +18,7 @@ const (
 	skipAdmin       = "never replayed: replication, KILL, SHUTDOWN and the like"
 	skipAccount     = "never replayed: changes of user or password"
 	skipPrepare     = "its PREPARE failed on the target"
-	skipStatement   = "concerns a statement that was not prepared"
+	skipStatement   = "of a statement prepared before the capture, or no longer there"
 	skipLongData    = "long data skipped before"
 	skipCopyWrites  = "copies run reads only: it may write or lock"
 	skipCopyCommand = "copies run reads only: administrative command"
@@ -35,7 +35,7 @@ func skipRule(s *capture.Statement) string {
 		return skipUnknown
 	case s.Flags.Has(capture.NoTypes):
 		return skipTypes
-	case s.Flags.Has(capture.Infile):
+	case s.Flags.Has(capture.Infile) && !s.Flags.Has(capture.FileKept):
 		return skipFile
 	case wire.LeavesProtocol(s.Command):
 		return skipAdmin

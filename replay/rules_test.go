@@ -2,6 +2,7 @@ package replay_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"testing/synctest"
 
@@ -86,19 +87,19 @@ func TestDifferences(t *testing.T) {
 		add("update t", affected)                                                // none
 		add("select fail", func(s *capture.Statement) { s.Flags = capture.Cut }) // not to be compared
 		r, _ := play(t, context.Background(), c, new(target), nil)
-		if e := r.Errors; e.New != 1 || e.Vanished != 1 || e.Changed != 1 || e.Same != 1 || r.Rows != 1 || r.Affected != 2 || r.Compared != 7 {
-			t.Errorf("errors %+v, %d rows and %d affected differ of %d compared, want 1 each, 1 and 2 of 7", e, r.Rows, r.Affected, r.Compared)
+		if e := r.Errors; e.New != 1 || e.Vanished != 1 || e.Changed != 1 || e.Same != 1 || r.Rows != 1 || r.Affected != 2 || r.Compared != 7 || r.Different != 5 {
+			t.Errorf("errors %+v, %d rows and %d affected differ, %d different of %d compared, want 1 each, 1 and 2, 5 of 7", e, r.Rows, r.Affected, r.Different, r.Compared)
 		}
-		want := []string{"1.1 new error", "1.2 vanished error", "1.3 changed error", "1.5 rows", "1.5 affected rows", "1.6 affected rows"}
+		want := []string{"1.1 new error 1", "1.2 vanished error 1", "1.3 changed error 1", "1.5 rows 1", "1.5 affected rows 2"}
 		if len(r.Differences) != len(want) {
 			t.Fatalf("listed %+v, want %q", r.Differences, want)
 		}
 		for i, d := range r.Differences {
-			if got := d.Where + " " + d.Kind; got != want[i] {
+			if got := fmt.Sprint(d.Where, " ", d.Kind, " ", d.Count); got != want[i] {
 				t.Errorf("difference %d is %q, want %q", i, got, want[i])
 			}
 		}
-		if d := r.Differences[0]; d.Captured != 0 || d.Replayed != 1105 || d.Text != "update t set a = ? where b = ?" {
+		if d := r.Differences[0]; d.Captured != 0 || d.Replayed != 1105 || d.SQLState != "HY000" || d.Text != "update t set a = ? where b = ?" {
 			t.Errorf("the first difference is %+v, want 0, 1105 and the text without its literals", d)
 		}
 	})

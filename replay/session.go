@@ -28,6 +28,7 @@ type actor struct {
 
 	id           uint64 // in the recording
 	conn         Conn   // nil before the login, and after the end
+	gone         bool   // its login was refused, or its connection lost
 	caps         wire.Capabilities
 	statements   statements
 	transactions session.Transactions
@@ -52,6 +53,7 @@ func newActor(p *Player, key groupKey, start *capture.SessionStart, copy uint32)
 func (a *actor) run(ctx context.Context) {
 	if a.await(ctx) {
 		a.connect(ctx)
+		a.restore(ctx)
 	}
 	a.opening.release()
 	for i := a.queue.take(); i != nil; i = a.queue.take() {
@@ -76,13 +78,15 @@ func (a *actor) await(ctx context.Context) bool {
 // connect logs in. Where that fails the whole session is lost.
 func (a *actor) connect(ctx context.Context) {
 	a.live.Store(a, struct{}{})
+	a.presence.comes()
 	a.progress.begin(a.Clock.Now, nil)
 	conn, start, err := a.Dial(ctx, a.config())
 	if err != nil {
 		a.live.Delete(a)
-		a.result.refused(err, ctx.Err() != nil)
+		a.turnedAway(ctx, err)
 		return
 	}
+	a.presence.admitted()
 	a.result.opened()
 	a.conn, a.caps, a.prev = conn, start.Capabilities, start.Ready()
 	start.Session, start.Source, start.Copy = a.id, a.session.Session, a.copy
@@ -121,6 +125,9 @@ func (a *actor) hangUp(reason capture.EndReason, detail string) {
 		}
 	})
 	a.live.Delete(a)
+	if !a.gone {
+		a.presence.leaves()
+	}
 }
 
 // play does what an item asks for.
@@ -129,11 +136,14 @@ func (a *actor) play(ctx context.Context, i *item) {
 	case actCompare:
 		a.compareBegun(i.statement)
 	case actEnd:
+		if a.conn == nil {
+			return
+		}
 		if a.until(ctx, i.due) {
 			a.hangUp(capture.EndClient, "")
 			return
 		}
-		a.hangUp(capture.EndStopped, interrupted)
+		a.hangUp(capture.EndStopped, stopped(ctx))
 	default:
 		fate, reason := a.fate(ctx, i)
 		a.result.count(i.statement, a.copy, fate, reason)
@@ -143,16 +153,16 @@ func (a *actor) play(ctx context.Context, i *item) {
 // fate plays a statement and says what became of it.
 func (a *actor) fate(ctx context.Context, i *item) (fate fate, reason string) {
 	if reason := a.skips(i); reason != "" {
-		a.statements.skipped(i.statement)
+		a.statements.skipped(i.statement, reason)
 		return fateSkipped, reason
 	}
 	if a.conn != nil && !a.until(ctx, i.due) {
-		a.hangUp(capture.EndStopped, interrupted)
+		a.hangUp(capture.EndStopped, stopped(ctx))
 	}
 	switch {
 	case a.conn != nil:
 		return a.perform(ctx, i)
-	case ctx.Err() != nil:
+	case ctx.Err() != nil && !a.gone:
 		return fateUnreached, ""
 	}
 	return fateLost, ""

@@ -14,6 +14,7 @@ import (
 	"redrive/capture"
 	"redrive/internal/client"
 	"redrive/internal/pace"
+	"redrive/internal/units"
 	"redrive/internal/wire"
 	"redrive/replay"
 )
@@ -41,8 +42,9 @@ A replay never reaches the server a capture was taken from, unless --allow-same-
 unless --allow-writes says so and the target is known to be meant: by a schema named ` + replay.MarkerSchema + ` on it, or by
 --i-know with the target's address.
 
-Exit status 0 says that everything due was sent and answered and the captures were whole; differences are reported,
-they do not fail. 1: incomplete. 2: used wrongly, or refused.`,
+A replay gives up where the target takes no sessions any more. Exit status 0 says that everything due was sent and
+answered and the captures were whole; differences are reported, they do not fail. 1: incomplete. 2: used wrongly, or
+refused.`,
 		Example: `  redrive replay today.rdt --host 10.0.0.7 --user app --speed 2 --out replayed.rdt`,
 		RunE: func(c *cobra.Command, args []string) error {
 			return runReplay(c.Context(), &o, args, s)
@@ -86,10 +88,11 @@ func runReplay(ctx context.Context, o *replayOptions, args []string, s streams) 
 	config.Attributes = []wire.Attribute{{Name: "program_name", Value: "redrive replay"}}
 	p := &replay.Player{
 		Files: files, Scan: scan, Config: config, Speed: speed, Scale: o.scale, Budget: o.budget << 20,
-		Clock: capture.NewClock(),
+		Clock:  capture.NewClock(),
+		Notify: func(line string) { fmt.Fprintf(s.err, "redrive replay: %s\n", line) },
 	}
-	fmt.Fprintf(s.err, "redrive replay: %d statements of %d sessions to %s, speed %s, scale %d\n",
-		scan.Statements, scan.Sessions, config.Address, pace.FormatSpeed(speed), o.scale)
+	fmt.Fprintf(s.err, "redrive replay: %s of %s to %s, speed %s, scale %d\n",
+		units.Count(scan.Statements, "statement"), units.Count(scan.Sessions, "session"), config.Address, pace.FormatSpeed(speed), o.scale)
 	result, err := o.play(ctx, p, target, args, s)
 	if result == nil {
 		return err
