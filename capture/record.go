@@ -44,10 +44,11 @@ type Statement struct {
 	StatementID uint32 // the server's id of the prepared statement concerned; of a PREPARE the one it was given
 	Schema      []byte // default schema when the command was sent
 	Text        []byte // SQL text; of an execute or close, the text it was prepared from; else the rest of the payload
-	TextLen     uint64 // length of the whole text, if Flags has Truncated
-	TextHash    uint64 // FNV-1a (64 bit) of the whole text, if Flags has Truncated
+	TextLen     uint64 // length of the whole text, if Flags has Truncated; of an execute, of its payload
+	TextHash    uint64 // FNV-1a (64 bit) of the same; 0 of a COM_CHANGE_USER, whose payload has a secret
 	Params      Params // of an execute; of a fetch Values alone: the number of rows, four bytes
 	Attributes  []byte // query attributes as sent; nil if none
+	File        []byte // the file the client sent for LOCAL INFILE, if Flags has FileKept
 
 	Intended time.Duration // when it was due; 0 where nothing paced it
 	Received time.Duration // first byte read from the client (proxy)
@@ -94,10 +95,11 @@ const (
 	NoTypes                       // an execute whose parameter types were not seen
 	NoOutcome                     // never sent to a server: outcome and times of the reply are absent
 	Cursor                        // an execute that asked for a cursor
-	Infile                        // the server asked for a file, which is not in the record
+	Infile                        // the server asked for a file
 	Copy                          // one of a replay's extra copies: it has no counterpart in the capture
 	Unparsed                      // the reply was not understood: outcome and times of the reply are absent
 	Masked                        // Text bore a password and is its digest text instead; replay skips the statement
+	FileKept                      // File is the whole of the file the server asked for
 )
 
 // Has reports whether every flag of want is set.

@@ -22,7 +22,7 @@ func TestKills(t *testing.T) {
 	t.Logf("seed %d", seed)
 	server := mysqltest.Shared(t)
 	schema := server.Schema(t)
-	server.Exec(t, "CREATE TABLE "+schema+".t (a INT PRIMARY KEY, b INT)", "INSERT INTO "+schema+".t SELECT seq, seq FROM "+schema+".seq_1_to_500")
+	server.Exec(t, "CREATE TABLE "+schema+".t (a INT PRIMARY KEY, b INT)", "INSERT INTO "+schema+".t SELECT seq, seq FROM "+schema+".seq_1_to_200")
 	p := start(t, server.Addr)
 	var left atomic.Int64
 	left.Store(statements)

@@ -72,7 +72,7 @@ func dialRaw(t *testing.T, addr, schema string, extra wire.Capabilities) *raw {
 func (c *raw) scramble() []byte { return mysql.CalcPassword(c.nonce, []byte(mysqltest.Password)) }
 
 func frame(seq byte, payload []byte) []byte {
-	b, _ := wire.AppendPacket(nil, seq, payload)
+	b, _ := wire.AppendPacket(make([]byte, 0, len(payload)+16), seq, payload)
 	return b
 }
 

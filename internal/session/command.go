@@ -17,9 +17,11 @@ type command struct {
 	statement capture.Statement
 	reply     wire.Reply
 	code      byte
-	payload   []byte // as sent, command byte included; no more than MaxStatement
-	length    uint64 // of the whole payload
-	hash      hash.Hash64
+	payload   []byte      // as sent, command byte included; no more than MaxStatement
+	length    uint64      // of the whole payload
+	hash      hash.Hash64 // of a text that is not kept whole, which begins at behind
+	behind    int
+	fileLost  bool          // the file the client sends is too long to be kept, or not the only one
 	newSchema []byte        // of an INIT_DB, USE or CHANGE_USER
 	long      []byte        // bitmap of an execute's parameters sent as long data
 	cut       bool          // its last byte never came
@@ -71,12 +73,30 @@ func (f *Follower) filePiece(p wire.Piece) {
 	if len(f.queue) > 0 && f.queue[0].reply.WantsFile() {
 		reading = f.queue[0]
 		reading.statement.RequestBytes += bytesOf(p)
+		if f.KeepFiles {
+			reading.keepFile(p, f.maxStatement())
+		}
 	}
 	if p.Head && p.Length == 0 {
 		f.uploading = false
 		if reading != nil {
 			reading.reply.FileSent()
 		}
+	}
+}
+
+// keepFile keeps a piece of a file, unless the whole grows beyond max.
+func (c *command) keepFile(p wire.Piece, max int) {
+	s := &c.statement
+	another := s.Flags.Has(capture.FileKept) // a statement that asks for two is played by neither
+	if another || c.fileLost || len(s.File)+len(p.Data) > max {
+		s.File, c.fileLost = nil, true
+		s.Flags &^= capture.FileKept
+		return
+	}
+	s.File = append(s.File, p.Data...)
+	if p.Head && p.Length == 0 {
+		s.Flags |= capture.FileKept
 	}
 }
 
@@ -109,7 +129,7 @@ func (f *Follower) commandPiece(p wire.Piece, at, sent time.Duration) {
 		f.incoming = f.newCommand()
 	}
 	c := f.incoming
-	c.add(p.Data, f.maxStatement())
+	f.add(c, p.Data)
 	if !p.Tail {
 		return
 	}
@@ -118,33 +138,50 @@ func (f *Follower) commandPiece(p wire.Piece, at, sent time.Duration) {
 	f.accept(c, at)
 }
 
-// add appends a piece of the payload, of which max bytes are kept.
-func (c *command) add(data []byte, max int) {
+// add appends a piece of the payload, or to its hash what is not kept.
+func (f *Follower) add(c *command, data []byte) {
 	c.length += uint64(len(data))
-	room := max - len(c.payload)
-	if len(data) > room && c.hash == nil {
-		c.hash = fnv.New64a()
-		c.hash.Write(c.payload)
-	}
-	if c.hash != nil {
-		c.hash.Write(data)
-	}
-	c.payload = append(c.payload, data[:min(len(data), room)]...)
+	kept := data[:min(len(data), f.maxStatement()-len(c.payload))]
+	c.payload = append(c.payload, kept...)
 	if len(c.payload) > 0 { // an empty packet is a command too: servers answer it with an error
 		c.code = c.payload[0]
 	}
+	if len(kept) == len(data) {
+		return
+	}
+	if c.hash == nil {
+		f.beginHash(c)
+	}
+	c.hash.Write(data[len(kept):])
 }
 
-// sum is the hash of the whole payload; none of what proves who somebody is.
-func (c *command) sum() uint64 {
-	switch {
-	case c.code == wire.ComChangeUser:
-		return 0
-	case c.hash == nil:
-		c.hash = fnv.New64a()
-		c.hash.Write(c.payload)
+// beginHash hashes what is kept of the command's text. What is sent with the text of another command, as the parameters
+// of an execute are, is hashed from behind the command byte.
+func (f *Follower) beginHash(c *command) {
+	c.behind = min(1, len(c.payload))
+	switch c.code {
+	case wire.ComQuery:
+		if text, _, err := wire.QueryText(c.payload, f.caps); err == nil {
+			c.behind = len(c.payload) - len(text)
+		}
+	case wire.ComStmtSendLongData:
+		c.behind = min(5, len(c.payload))
 	}
-	return c.hash.Sum64()
+	c.hash = fnv.New64a()
+	c.hash.Write(c.payload[c.behind:])
+}
+
+// truncate notes the length and the hash of the whole; no hash of what proves who somebody is.
+func (f *Follower) truncate(c *command) {
+	if c.hash == nil { // it broke off
+		f.beginHash(c)
+	}
+	s := &c.statement
+	s.Flags |= capture.Truncated
+	s.TextLen = c.length - uint64(c.behind)
+	if c.code != wire.ComChangeUser {
+		s.TextHash = c.hash.Sum64()
+	}
 }
 
 // stamp notes when a command came, and numbers it.
@@ -240,8 +277,7 @@ func (f *Follower) read(c *command) {
 		s.Text = rest
 	}
 	if c.cut || c.length > uint64(len(c.payload)) {
-		s.Flags |= capture.Truncated
-		s.TextLen, s.TextHash = c.length-uint64(len(c.payload)-len(s.Text)), c.sum()
+		f.truncate(c)
 	}
 	if c.refused == 0 {
 		c.reply.Begin(c.code, f.caps, s.Flags.Has(capture.Cursor))

@@ -51,7 +51,8 @@ const (
 // directions taken together. It is not safe for concurrent use.
 type Follower struct {
 	Handler      Handler
-	MaxStatement int // bytes of a command that are kept; 0 means DefaultMaxStatement
+	MaxStatement int  // bytes of a command that are kept; 0 means DefaultMaxStatement
+	KeepFiles    bool // keep what the client sends for LOCAL INFILE, up to MaxStatement bytes
 
 	stage  stage
 	client stream
