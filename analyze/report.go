@@ -133,6 +133,7 @@ func (s *Summary) Report(from Origin) *Report {
 		Gaps: append([]Gap{}, s.lost.gaps...), byDigest: s.options.ByDigest,
 		Statements: []Group{}, Transactions: []Transaction{}, // lists in JSON even when empty
 	}
+	r.Sysbench = r.Sysbench.over(r.Headline.Duration)
 	r.setGroups(s)
 	r.setTransactions(s)
 	return r

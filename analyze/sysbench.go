@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"redrive/capture"
 )
@@ -18,6 +19,24 @@ type Sysbench struct {
 	Transactions  *uint64 `json:"transactions"` // nil if the capture cannot tell: events that used no BEGIN and COMMIT
 	IgnoredErrors uint64  `json:"ignored_errors"`
 	Reconnects    uint64  `json:"reconnects"` // ignored errors that are lost connections
+
+	// Per second of the headline's duration: total, and transactions where they are told.
+	QPS float64  `json:"qps"`
+	TPS *float64 `json:"tps"`
+}
+
+// over sets the rates.
+func (s Sysbench) over(duration time.Duration) Sysbench {
+	seconds := duration.Seconds()
+	if seconds == 0 {
+		return s
+	}
+	s.QPS = rounded(float64(s.Total) / seconds)
+	if s.Transactions != nil {
+		tps := rounded(float64(*s.Transactions) / seconds)
+		s.TPS = &tps
+	}
+	return s
 }
 
 // IgnoreErrors are the error numbers that sysbench ignores (--mysql-ignore-errors); nil means its default, and one 0

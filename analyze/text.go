@@ -39,7 +39,7 @@ func (r *Report) writeHead(w io.Writer) {
 	t.add("errors", units.Number(h.Errors), "mean concurrency", perSecond(h.Concurrency))
 	t.write(w)
 	if ends := h.Ends.line(); ends != "" {
-		fmt.Fprintln(w, "transactions ended: "+ends)
+		fmt.Fprintln(w, "transactions ended (TPS counts all that did): "+ends)
 	}
 	r.writeClocks(w)
 }
@@ -225,13 +225,16 @@ func (r *Report) writeCommands(w io.Writer) {
 
 func (r *Report) writeSysbench(w io.Writer) {
 	s := r.Sysbench
-	transactions := "n/a"
+	transactions, tps := "n/a", "n/a"
 	if s.Transactions != nil {
 		transactions = units.Number(*s.Transactions)
 	}
+	if s.TPS != nil {
+		tps = perSecond(*s.TPS)
+	}
 	fmt.Fprintln(w, "\nAs sysbench counts: by result, not by text")
 	var t table
-	t.add("read", "write", "other", "total", "transactions", "ignored errors", "reconnects")
-	t.add(units.Number(s.Read), units.Number(s.Write), units.Number(s.Other), units.Number(s.Total), transactions, units.Number(s.IgnoredErrors), units.Number(s.Reconnects))
+	t.add("read", "write", "other", "total", "per s", "transactions", "per s", "ignored errors", "reconnects")
+	t.add(units.Number(s.Read), units.Number(s.Write), units.Number(s.Other), units.Number(s.Total), perSecond(s.QPS), transactions, tps, units.Number(s.IgnoredErrors), units.Number(s.Reconnects))
 	t.write(w)
 }

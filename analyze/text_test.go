@@ -51,7 +51,7 @@ duration      27.0ms          sessions     2
 statements         8               QPS   296
 transactions       3               TPS   111
 errors             1  mean concurrency  1.26
-transactions ended: commit 1, autocommit 1, rolled back by the server 1
+transactions ended (TPS counts all that did): commit 1, autocommit 1, rolled back by the server 1
 
 all statements  count    mean     p50     p95     p99     max
 service time        8  4.25ms  3.00ms  10.0ms  10.0ms  10.0ms
@@ -82,8 +82,8 @@ command   count  errors
 COM_PING      1       0
 
 As sysbench counts: by result, not by text
-read  write  other  total  transactions  ignored errors  reconnects
-3         1      3      7             1               1           0
+read  write  other  total  per s  transactions  per s  ignored errors  reconnects
+3         1      3      7    259             1   37.0               1           0
 `
 
 func TestTextByHand(t *testing.T) {
