@@ -45,6 +45,7 @@ func (s *Statement) copy(from *Statement) {
 	s.Params.Types = copyBytes(old.Params.Types, from.Params.Types)
 	s.Params.Values = copyBytes(old.Params.Values, from.Params.Values)
 	s.Params.Long = copyBytes(old.Params.Long, from.Params.Long)
+	s.File = copyBytes(old.File, from.File)
 	state, was, is := &s.Outcome.State, &old.Outcome.State, &from.Outcome.State
 	state.Schema = copyBytes(was.Schema, is.Schema)
 	state.GTIDs = copyBytes(was.GTIDs, is.GTIDs)

@@ -284,6 +284,7 @@ func (d *decoder) statement(s *Statement) {
 	}
 	d.assign(s, t)
 	s.Params.Long = d.word(d.get(colLong))
+	s.File = d.word(d.get(colFile))
 	d.model.note(session, t, s)
 }
 

@@ -121,6 +121,7 @@ func (e *encoder) command(kind Kind, s *Statement, flags Flags) {
 	b.putBytes(colValueBytes, s.Params.Values)
 	b.putBytes(colAttributeBytes, s.Attributes)
 	b.put(colLong, e.words.word(b, s.Params.Long, 0), before)
+	b.put(colFile, e.words.word(b, s.File, 0), before)
 	t := e.model.text(text)
 	session.expect(t)
 	e.fill(s, flags, t)
@@ -191,7 +192,7 @@ func bitsOf(o *Outcome) (bits uint64) {
 func bytesOf(s *Statement) int {
 	state := &s.Outcome.State
 	return len(s.Schema) + len(s.Text) + len(s.Attributes) + len(s.Params.Nulls) + len(s.Params.Types) +
-		len(s.Params.Values) + len(s.Params.Long) + len(state.Schema) + len(state.GTIDs) + len(state.Transaction)
+		len(s.Params.Values) + len(s.Params.Long) + len(s.File) + len(state.Schema) + len(state.GTIDs) + len(state.Transaction)
 }
 
 // shorten is s without its parameters and with a prefix of its text.
@@ -203,7 +204,8 @@ func shorten(s *Statement) *Statement {
 		short.TextLen, short.TextHash = uint64(len(s.Text)), hash.Sum64()
 	}
 	short.Text = s.Text[:min(len(s.Text), maxKept)]
-	short.Params, short.Attributes, short.Outcome.State = Params{}, nil, wire.SessionState{}
+	short.Params, short.Attributes, short.File, short.Outcome.State = Params{}, nil, nil, wire.SessionState{}
+	short.Flags &^= FileKept
 	return &short
 }
 

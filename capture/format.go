@@ -185,6 +185,7 @@ const (
 	colStartUnknown
 
 	colLong // of a statement: a word
+	colFile // of a statement: a word
 
 	columnCount // all ids are below
 )

@@ -63,7 +63,7 @@ func (e TxnEnd) String() string {
 
 var flagNames = []string{
 	"truncated", "unanswered", "cut", "begun", "text unknown", "types unknown", "no outcome", "cursor", "infile", "copy",
-	"unparsed", "masked",
+	"unparsed", "masked", "file kept",
 }
 
 // Names are the names of the flags that are set, in output.

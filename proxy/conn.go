@@ -60,7 +60,7 @@ func (c *conn) run() {
 		return
 	}
 	c.follower.Handler = c
-	c.follower.MaxStatement = c.proxy.MaxStatement
+	c.follower.MaxStatement, c.follower.KeepFiles = c.proxy.MaxStatement, c.proxy.KeepFiles
 	server, err := c.dial()
 	if err != nil {
 		c.refuse(err)

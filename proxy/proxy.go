@@ -23,6 +23,7 @@ type Proxy struct {
 	Recorder     *capture.Recorder                           // what to record into from the start; nil: relay only. See Record
 	Clock        capture.Clock                               // the one the times count on; zero: one of our own
 	MaxStatement int                                         // bytes of a command that are kept; 0 means 64 MiB
+	KeepFiles    bool                                        // record what clients send for LOCAL INFILE
 	DialTimeout  time.Duration                               // of connecting, and of each TLS handshake; 0 means 10 s
 	DrainTimeout time.Duration                               // what open transactions get when Serve ends; 0 means 10 s
 	Logger       *slog.Logger                                // nil: silent

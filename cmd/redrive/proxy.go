@@ -26,6 +26,7 @@ type proxyOptions struct {
 	limit           time.Duration
 	drain           time.Duration
 	maxStatement    int
+	keepFiles       bool
 	compression     string
 	legs            proxyLegOptions
 	probe           connectOptions
@@ -61,6 +62,7 @@ summary printed. A second one ends it at once.`,
 	f.DurationVar(&o.limit, "time", 0, "stop after this time, such as 60s; 0 is until stopped")
 	f.DurationVar(&o.drain, "drain-timeout", 10*time.Second, "what open transactions get at the end")
 	f.IntVar(&o.maxStatement, "max-statement", 64<<20, "bytes of one statement that are recorded; of longer ones the beginning")
+	f.BoolVar(&o.keepFiles, "record-infile", false, "record the files that clients send for LOAD DATA LOCAL INFILE, up to --max-statement bytes each")
 	f.StringVar(&o.compression, "compression", "withhold", "withhold it from the server's offer, or follow it: leave it to client and server, and inflate a copy")
 	o.legs.addFlags(f)
 	o.probe.addProbeFlags(f)
@@ -97,7 +99,7 @@ func runProxy(ctx context.Context, o *proxyOptions, s streams) (err error) {
 	}
 
 	p := &proxy.Proxy{
-		Backend: o.backend, MaxStatement: o.maxStatement, DrainTimeout: o.drain, Clock: capture.NewClock(),
+		Backend: o.backend, MaxStatement: o.maxStatement, KeepFiles: o.keepFiles, DrainTimeout: o.drain, Clock: capture.NewClock(),
 		FollowCompression: o.compression == "follow",
 		Logger:            slog.New(slog.NewTextHandler(s.err, nil)),
 		Dial: func(ctx context.Context) (net.Conn, error) {

@@ -9,17 +9,19 @@ const executeFlags = 5
 
 // A Command takes one command from its first byte to the last byte of its reply. It has no I/O and no clock: while
 // Sending, AppendNext gives packets to send; then Feed takes what comes back. A file that the server asks for (LOCAL
-// INFILE) is answered by an empty one, so Sending may become true again after Feed. A Command is used over and over
+// INFILE) is answered by the one offered, or an empty one, so Sending may become true again after Feed. A Command is used over and over
 // and allocates nothing once its buffers have grown.
 type Command struct {
 	Code  byte // COM_QUERY, …
 	Reply wire.Reply
 
-	split   wire.Splitter
-	payload []byte // what is still to be sent
-	sending bool
-	answers bool // the command has a reply
-	seq     byte
+	split     wire.Splitter
+	payload   []byte // what is still to be sent
+	file      []byte // for the server's first request of a file
+	sending   bool
+	uploading bool // a file, not the command
+	answers   bool // the command has a reply
+	seq       byte
 }
 
 // Begin prepares for the command with this payload, command byte included, under the negotiated caps. payload must not
@@ -29,9 +31,12 @@ func (c *Command) Begin(payload []byte, caps wire.Capabilities) {
 	c.Code = payload[0]
 	c.Reply.Begin(c.Code, caps, cursor)
 	c.split = wire.Splitter{}
-	c.payload, c.sending, c.seq = payload, true, 0
+	c.payload, c.sending, c.uploading, c.seq, c.file = payload, true, false, 0, nil
 	c.answers = wire.HasReply(c.Code)
 }
+
+// Offer names the file that answers the server's first request for one. It must not change until the command is done.
+func (c *Command) Offer(file []byte) { c.file = file }
 
 // Sending reports whether there is something to send.
 func (c *Command) Sending() bool { return c.sending }
@@ -46,7 +51,7 @@ func (c *Command) AppendNext(dst []byte) []byte {
 	dst = append(dst, c.payload[:n]...)
 	c.payload = c.payload[n:]
 	c.seq++
-	c.sending = n == wire.MaxPayload // an exact multiple is ended by an empty packet
+	c.sending = n == wire.MaxPayload || c.uploading && n > 0 // an exact multiple, and a file, is ended by an empty packet
 	return dst
 }
 
@@ -67,7 +72,8 @@ func (c *Command) Feed(b []byte) (rest []byte, err error) {
 		}
 		if c.Reply.WantsFile() {
 			c.Reply.FileSent()
-			c.payload, c.sending, c.seq = nil, true, p.Seq+1
+			c.payload, c.sending, c.uploading, c.seq = c.file, true, true, p.Seq+1
+			c.file = nil
 		}
 	}
 	return b, nil

@@ -36,6 +36,7 @@ type Conn struct {
 	ctx     context.Context // whose end ends the connection
 	release func() bool
 	now     func() time.Duration
+	offer   []byte // for the next command
 	command Command
 	read    []byte
 	rest    []byte // read beyond the reply: the server's parting words
@@ -54,7 +55,7 @@ func (c *Conn) SetDeadline(t time.Time) error { return c.conn.SetDeadline(t) }
 // Do sends one command (its payload, command byte included, of any length) and skims its whole reply. The reply is
 // valid until the next command. An ERR from the server is in the reply's Outcome; an error means that the connection is
 // lost, and then the reply and the times hold what had come until then. A file that the server asks for is answered
-// by an empty one: see Reply.AskedFile. In steady state Do allocates nothing.
+// by the one offered, or an empty one: see Offer and Reply.AskedFile. In steady state Do allocates nothing.
 func (c *Conn) Do(payload []byte) (*wire.Reply, Times, error) {
 	t, err := c.Send(payload)
 	if err == nil {
@@ -63,12 +64,18 @@ func (c *Conn) Do(payload []byte) (*wire.Reply, Times, error) {
 	return c.Reply(), t, err
 }
 
+// Offer names the file that answers the server's request for one (LOCAL INFILE) by the next command. It must not change
+// until that command is done.
+func (c *Conn) Offer(file []byte) { c.offer = file }
+
 // Send is the first half of Do, for those who want to know Sent before the reply is there.
 func (c *Conn) Send(payload []byte) (t Times, err error) {
 	if len(payload) == 0 {
 		return t, errors.New("a command without a byte")
 	}
 	c.command.Begin(payload, c.Login.Capabilities)
+	c.command.Offer(c.offer)
+	c.offer = nil
 	if len(c.rest) > 0 {
 		return t, c.parting()
 	}
