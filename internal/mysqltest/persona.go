@@ -125,7 +125,8 @@ func (c *PeerConn) verifyFactor(p *Persona, caps wire.Capabilities, password str
 		return true
 	}
 	c.SendPacket(append(append([]byte{wire.AuthNextFactor}, wire.PluginClear...), 0))
-	return string(c.ReadPacket()) == password+"\x00"
+	answer, _ := c.Next() // a client may rather hang up
+	return string(answer) == password+"\x00"
 }
 
 // ok is an OK of a session in autocommit.
