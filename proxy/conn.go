@@ -131,7 +131,7 @@ func (c *conn) refuse(cause error) {
 
 // upload passes on what the client sends.
 func (c *conn) upload() {
-	err := c.pump(c.server, c.client, true)
+	err := c.passUploads()
 	c.note(err, capture.EndClient)
 	switch {
 	case err == nil || errors.Is(err, errRead):
@@ -140,6 +140,13 @@ func (c *conn) upload() {
 		c.server.SetReadDeadline(time.Now().Add(lastWords))
 		io.Copy(io.Discard, c.client) // until download ends: hanging up on a client that still sends could cost it the answer
 	}
+}
+
+func (c *conn) passUploads() error {
+	if c.needsGuard() {
+		return c.passGuarded()
+	}
+	return c.pump(c.server, c.client, true)
 }
 
 // download passes on what the server sends.
@@ -168,11 +175,8 @@ func (c *conn) pump(to, from net.Conn, fromClient bool) error {
 				return err
 			}
 		}
-		if err == io.EOF || err == io.ErrUnexpectedEOF { // many a client ends TLS without a word
-			return nil
-		}
 		if err != nil {
-			return fmt.Errorf("%w: %w", errRead, err)
+			return readError(err)
 		}
 	}
 }

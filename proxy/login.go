@@ -89,7 +89,7 @@ func (l *loginShell) fromClient(a arrival) error {
 	return l.run(steps)
 }
 
-// readError is nil for a clean end.
+// readError is nil for an end: many a client ends TLS without a word.
 func readError(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return nil
@@ -198,11 +198,13 @@ func (l *loginShell) show(data []byte, fromClient bool, at time.Duration) {
 	defer l.mu.Unlock()
 	if fromClient {
 		l.totals.BytesIn += uint64(len(data))
+		l.join(at)
 		l.follower.FromClient(data, at, l.proxy.Clock.Now())
 		return
 	}
 	l.totals.BytesOut += uint64(len(data))
 	l.follower.FromServer(data, at)
+	l.leave()
 }
 
 // encryptClient takes the client's ClientHello, which may have come in one piece with its wish for TLS.

@@ -199,13 +199,19 @@ func checkRecords(t *testing.T, p *running, unseen, careless bool) {
 func TestTLSBulk(t *testing.T) {
 	server := secured(t)
 	certificate := server.certificate
-	p := start(t, server.Addr, clientTLS(certificate), backendTLS(certificate, server.Addr))
-	db := account{user: mysqltest.User, password: mysqltest.Password, tls: &tls.Config{RootCAs: certificate.Roots, ServerName: "localhost"}}.connect(t, p.addr)
+	a := account{user: mysqltest.User, password: mysqltest.Password, tls: &tls.Config{RootCAs: certificate.Roots, ServerName: "localhost"}}
 	blob := bytes.Repeat([]byte("0123456789abcdef"), 17<<20/16) // over 16 MiB: two packets
-	var got []byte
-	if err := db.QueryRow("SELECT ?", blob).Scan(&got); err != nil || !bytes.Equal(got, blob) {
-		t.Errorf("%d bytes came back, %v, want %d", len(got), err, len(blob))
+	bulk := func(p *running) {
+		db := a.connect(t, p.addr)
+		defer db.Close()
+		var got []byte
+		if err := db.QueryRow("SELECT ?", blob).Scan(&got); err != nil || !bytes.Equal(got, blob) {
+			t.Errorf("%d bytes came back, %v, want %d", len(got), err, len(blob))
+		}
 	}
+	bulk(start(t, server.Addr, clientTLS(certificate))) // and plain to the server
+	p := start(t, server.Addr, clientTLS(certificate), backendTLS(certificate, server.Addr))
+	bulk(p)
 	tool, err := mysqltest.Tool("mariadb")
 	if err != nil {
 		t.Fatal(err)
@@ -216,7 +222,6 @@ func TestTLSBulk(t *testing.T) {
 	if out, err := cmd.CombinedOutput(); err != nil || strings.TrimSpace(string(out)) != "from the client" {
 		t.Errorf("mariadb prints %q, %v", out, err)
 	}
-	db.Close()
 	if n := len(p.texts(t)); n < 2 || p.Totals().Opaque != 0 {
 		t.Errorf("%d statements recorded, %d sessions not followed, want 2 or more and none", n, p.Totals().Opaque)
 	}

@@ -68,6 +68,7 @@ type Exchange struct {
 	answers  bool // the client has the word
 
 	greeting  wire.Greeting
+	withheld  wire.Capabilities // of the server's offer, TLS aside
 	caps      wire.Capabilities // negotiated
 	plugin    string            // in force
 	nonce     []byte            // the plugin's

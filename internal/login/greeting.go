@@ -38,10 +38,13 @@ func (x *Exchange) greet(packet []byte) []Step {
 		if x.Terms.OfferTLS {
 			offer = wire.SSL
 		}
+		if x.Terms.OfferTLS && !x.server.tls && !x.server.local {
+			withhold |= wire.Compress | wire.Zstd // what must not go on in clear has to be seen
+		}
 	}
 	wire.ChangeGreetingCapabilities(payload, withhold, offer)
-	greeting.Capabilities &^= x.Terms.Withhold
-	x.greeting = greeting
+	greeting.Capabilities &^= withhold &^ wire.SSL
+	x.greeting, x.withheld = greeting, withhold&^wire.SSL
 	x.state = Response
 	return x.toClient(packet)
 }
@@ -93,7 +96,7 @@ func (x *Exchange) requestTLS(packet []byte) []Step {
 func (x *Exchange) sendResponse(payload, packet []byte) []Step {
 	c := wire.NewCursor(payload)
 	client := wire.Capabilities(c.Uint32())
-	caps := client &^ (x.Terms.Withhold & (1<<32 - 1)) // some clients announce what they were not offered
+	caps := client &^ x.withheld // some clients announce what they were not offered
 	if !x.Terms.PassThrough {
 		caps &^= wire.SSL // some repeat the bit, some do not: what the connection is decides
 	}
