@@ -45,6 +45,9 @@ func runAnalyze(ctx context.Context, s streams, o analyzeOptions, files []string
 	var failed error
 	for _, name := range files {
 		report, err := analyzeFile(ctx, s, name, options)
+		if ctx.Err() != nil {
+			return errors.Join(failed, errInterrupted)
+		}
 		failed = errors.Join(failed, err)
 		if report != nil {
 			reports = append(reports, report)
@@ -59,7 +62,7 @@ func runAnalyze(ctx context.Context, s streams, o analyzeOptions, files []string
 func (o analyzeOptions) parse(files []string) (analyze.Options, error) {
 	options := analyze.Options{ByDigest: o.groupBy == "digest", Top: o.top}
 	if len(files) == 0 {
-		return options, usagef("analyze: name a capture file, or - for standard input")
+		return options, usagef("name a capture file, or - for standard input")
 	}
 	stdin := 0
 	for _, name := range files {
@@ -68,7 +71,7 @@ func (o analyzeOptions) parse(files []string) (analyze.Options, error) {
 		}
 	}
 	if stdin > 1 {
-		return options, usagef("analyze: - is given %d times, standard input can be read once", stdin)
+		return options, usagef("- is given %d times, standard input can be read once", stdin)
 	}
 	if o.groupBy != "type" && o.groupBy != "digest" {
 		return options, usagef("--group-by %s: want type or digest", o.groupBy)
@@ -97,20 +100,9 @@ func analyzeFile(ctx context.Context, s streams, name string, o analyze.Options)
 		defer file.Close()
 		in, label = file, name
 	}
-	return analyze.Read(capture.NewReader(contextReader{ctx, in}, label), label, o)
-}
-
-// A contextReader fails once its context is done, so that Ctrl-C ends a long read.
-type contextReader struct {
-	ctx context.Context
-	io.Reader
-}
-
-func (r contextReader) Read(p []byte) (int, error) {
-	if r.ctx.Err() != nil {
-		return 0, context.Cause(r.ctx)
-	}
-	return r.Reader.Read(p)
+	input := untilDone(ctx, in)
+	defer input.Close()
+	return analyze.Read(capture.NewReader(input, label), label, o)
 }
 
 func writeReports(s streams, o analyzeOptions, reports []*analyze.Report) error {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -57,7 +58,7 @@ func main() {
 func run(ctx context.Context, args []string, s streams) int {
 	root := newRoot(s)
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
+	command, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return exitDone
 	}
@@ -66,7 +67,9 @@ func run(ctx context.Context, args []string, s streams) int {
 		exit = &exitError{exitFailed, err}
 	}
 	if exit.err != nil {
-		fmt.Fprintf(s.err, "redrive: %v\n", exit.err)
+		for line := range strings.Lines(exit.err.Error()) { // joined errors have a line each
+			fmt.Fprintf(s.err, "%s: %s\n", command.CommandPath(), strings.TrimSuffix(line, "\n"))
+		}
 	}
 	return exit.status
 }
@@ -94,6 +97,7 @@ func newRoot(s streams) *cobra.Command {
 	root.SetOut(s.out)
 	root.SetErr(s.err)
 	root.CompletionOptions.DisableDefaultCmd = true
+	root.SetHelpCommand(newHelp())
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return usagef("%w; see %s --help", err, c.CommandPath())
 	})
@@ -105,6 +109,21 @@ func newRoot(s streams) *cobra.Command {
 	root.AddCommand(newVersion(s))
 	checkArgs(root)
 	return root
+}
+
+// newHelp is cobra's help command, but that it refuses to help with what is not there.
+func newHelp() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND]",
+		Short: "Print what a command does and takes",
+		RunE: func(c *cobra.Command, args []string) error {
+			about, rest, err := c.Root().Find(args)
+			if err != nil || len(rest) > 0 {
+				return usagef("there is no command %q; see redrive --help", strings.Join(args, " "))
+			}
+			return about.Help()
+		},
+	}
 }
 
 // checkArgs makes wrong arguments of every command below c what wrong flags are: wrong use, not a failure.

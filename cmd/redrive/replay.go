@@ -72,18 +72,18 @@ func runReplay(ctx context.Context, o *replayOptions, args []string, s streams) 
 	if err != nil {
 		return err
 	}
-	files, closeAll, err := replayFiles(args, s.in)
+	files, closeAll, err := replayFiles(ctx, args, s.in)
 	if err != nil {
-		return err
+		return orInterrupted(ctx, err)
 	}
 	defer closeAll()
 	scan, err := replay.ScanFiles(ctx, files)
 	if err != nil {
-		return err
+		return orInterrupted(ctx, err)
 	}
 	target, err := o.admit(ctx, scan, config, s.err)
 	if err != nil {
-		return err
+		return orInterrupted(ctx, err)
 	}
 	config.Attributes = []wire.Attribute{{Name: "program_name", Value: "redrive replay"}}
 	p := &replay.Player{
@@ -123,7 +123,7 @@ func (o *replayOptions) check(args []string) (speed float64, err error) {
 // replayFiles opens the captures to play. Each is read twice, from one and the same open file and no further than it
 // reached at first, so that what is played is what the gate has seen. Pipes, which can be read only once, are copied to
 // temporary files.
-func replayFiles(args []string, stdin io.Reader) (files []replay.File, closeAll func(), err error) {
+func replayFiles(ctx context.Context, args []string, stdin io.Reader) (files []replay.File, closeAll func(), err error) {
 	var opened []*os.File
 	closeAll = func() {
 		for _, f := range opened {
@@ -131,7 +131,7 @@ func replayFiles(args []string, stdin io.Reader) (files []replay.File, closeAll 
 		}
 	}
 	for _, name := range args {
-		f, size, err := openCapture(name, stdin)
+		f, size, err := openCapture(ctx, name, stdin)
 		if err != nil {
 			closeAll()
 			return nil, nil, err
@@ -144,9 +144,9 @@ func replayFiles(args []string, stdin io.Reader) (files []replay.File, closeAll 
 	return files, closeAll, nil
 }
 
-func openCapture(name string, stdin io.Reader) (f *os.File, size int64, err error) {
+func openCapture(ctx context.Context, name string, stdin io.Reader) (f *os.File, size int64, err error) {
 	if name == "-" {
-		return spool(stdin)
+		return spool(ctx, stdin)
 	}
 	if f, err = os.Open(name); err != nil {
 		return nil, 0, fmt.Errorf("open capture: %w", err)
@@ -160,16 +160,18 @@ func openCapture(name string, stdin io.Reader) (f *os.File, size int64, err erro
 		return f, info.Size(), nil
 	}
 	defer f.Close()
-	return spool(f)
+	return spool(ctx, f)
 }
 
 // spool copies r to a temporary file that has no name any more, so that it goes when it is closed.
-func spool(r io.Reader) (f *os.File, size int64, err error) {
+func spool(ctx context.Context, r io.Reader) (f *os.File, size int64, err error) {
 	if f, err = os.CreateTemp("", "redrive-*.rdt"); err != nil {
 		return nil, 0, fmt.Errorf("keep a pipe's capture: %w", err)
 	}
 	os.Remove(f.Name())
-	if size, err = io.Copy(f, r); err != nil {
+	input := untilDone(ctx, r)
+	defer input.Close()
+	if size, err = io.Copy(f, input); err != nil {
 		f.Close()
 		return nil, 0, fmt.Errorf("keep a pipe's capture: %w", err)
 	}

@@ -19,7 +19,7 @@ func newTrace(s streams) *cobra.Command {
 		Short: "Look into capture files and check them",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			return usagef("trace: say what to do: info, verify or cat; see redrive trace --help")
+			return usagef("say what to do: info, verify or cat; see redrive trace --help")
 		},
 	}
 	c.AddCommand(newTraceInfo(s), newTraceVerify(s), newTraceCat(s))
@@ -27,9 +27,9 @@ func newTrace(s streams) *cobra.Command {
 }
 
 // namesFiles is the check of a command's arguments: one capture file at least, standard input once.
-func namesFiles(c *cobra.Command, files []string) error {
+func namesFiles(_ *cobra.Command, files []string) error {
 	if len(files) == 0 {
-		return usagef("%s: name a capture file, or - for standard input", c.CommandPath())
+		return errors.New("name a capture file, or - for standard input")
 	}
 	stdin := 0
 	for _, name := range files {
@@ -38,7 +38,7 @@ func namesFiles(c *cobra.Command, files []string) error {
 		}
 	}
 	if stdin > 1 {
-		return usagef("%s: - is given %d times, standard input can be read once", c.CommandPath(), stdin)
+		return fmt.Errorf("- is given %d times, standard input can be read once", stdin)
 	}
 	return nil
 }
@@ -49,12 +49,13 @@ func eachCapture(ctx context.Context, s streams, files []string, f func(name str
 	out := bufio.NewWriterSize(s.out, 64<<10)
 	var failed error
 	for _, name := range files {
-		failed = errors.Join(failed, readCapture(ctx, s, name, func(name string, r *capture.Reader) error { return f(name, r, out) }))
+		err := readCapture(ctx, s, name, func(name string, r *capture.Reader) error { return f(name, r, out) })
+		failed = errors.Join(failed, orInterrupted(ctx, err))
 		if err := out.Flush(); err != nil {
 			return errors.Join(failed, fmt.Errorf("standard output: %w", err))
 		}
 		if ctx.Err() != nil {
-			return errors.Join(failed, context.Cause(ctx))
+			break
 		}
 	}
 	return failed
@@ -72,18 +73,7 @@ func readCapture(ctx context.Context, s streams, name string, f func(name string
 		defer file.Close()
 		in = file
 	}
-	return f(name, capture.NewReader(untilDone{ctx, in}, name))
-}
-
-// untilDone reads until its context is done, so that Ctrl-C ends the reading of a large file.
-type untilDone struct {
-	ctx context.Context
-	io.Reader
-}
-
-func (u untilDone) Read(p []byte) (int, error) {
-	if u.ctx.Err() != nil {
-		return 0, context.Cause(u.ctx)
-	}
-	return u.Reader.Read(p)
+	input := untilDone(ctx, in)
+	defer input.Close()
+	return f(name, capture.NewReader(input, name))
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"maps"
@@ -22,13 +23,13 @@ func newTraceInfo(s streams) *cobra.Command {
 		Args:  namesFiles,
 		RunE: func(c *cobra.Command, files []string) error {
 			return eachCapture(c.Context(), s, files, func(name string, r *capture.Reader, out io.Writer) error {
-				return traceInfo(name, r, out)
+				return traceInfo(c.Context(), name, r, out)
 			})
 		},
 	}
 }
 
-func traceInfo(name string, r *capture.Reader, out io.Writer) error {
+func traceInfo(ctx context.Context, name string, r *capture.Reader, out io.Writer) error {
 	h, err := r.Header()
 	if err != nil {
 		return err
@@ -36,6 +37,9 @@ func traceInfo(name string, r *capture.Reader, out io.Writer) error {
 	var c contents
 	for r.Next() {
 		c.add(r.Record())
+	}
+	if r.Err() != nil && ctx.Err() != nil {
+		return r.Err()
 	}
 	p := facts{out}
 	fmt.Fprintf(out, "%s\n", name)

@@ -21,6 +21,9 @@ not whole; what it holds up to the offset named can be used.`,
 			bad := 0
 			err := eachCapture(c.Context(), s, files, func(name string, r *capture.Reader, out io.Writer) error {
 				v := capture.Verify(r)
+				if v.Err != nil && c.Context().Err() != nil {
+					return v.Err
+				}
 				if !v.OK() {
 					bad++
 				}

@@ -17,8 +17,8 @@ func newVersion(s streams) *cobra.Command {
 		Short: "Print what this binary was built from",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			fmt.Fprintf(s.out, "redrive %s (%s, %s/%s)%s\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH, revision())
-			return nil
+			_, err := fmt.Fprintf(s.out, "redrive %s (%s, %s/%s)%s\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH, revision())
+			return err
 		},
 	}
 }
