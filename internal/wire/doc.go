@@ -1,4 +1,4 @@
-// Package wire knows MySQL packets: it cuts byte streams into packets, reads and appends the packets of the login and
+// Package wire knows MySQL packets: it takes byte streams out of compressed frames and cuts them into packets, reads and appends the packets of the login and
 // of commands, and follows one reply from its first byte to its last. It has no sockets and no clocks: bytes in,
 // values out. internal/session (the proxy's follower) and internal/client (our own client) both stand on it.
 //
