@@ -177,10 +177,16 @@ func isEnd(err error) bool { return errors.Is(err, io.EOF) || errors.Is(err, io.
 // endsWithin says that the file ends there, if that is what err is.
 func endsWithin(what string, err error) error {
 	if isEnd(err) {
-		return fmt.Errorf("the file ends within %s: %w", what, io.ErrUnexpectedEOF)
+		return cutShort("the file ends within " + what)
 	}
 	return err
 }
+
+// cutShort says where a file ends too early. It wraps io.ErrUnexpectedEOF without its words.
+type cutShort string
+
+func (c cutShort) Error() string { return string(c) }
+func (c cutShort) Unwrap() error { return io.ErrUnexpectedEOF }
 
 // readBlock reads the next block and acts on it.
 func (r *Reader) readBlock() {
@@ -208,7 +214,7 @@ func (r *Reader) readBlock() {
 func (r *Reader) readWhole() (h blockHeader, err error) {
 	r.stored, err = r.read(r.stored[:0], blockHeaderLen)
 	if len(r.stored) == 0 && err == io.EOF {
-		return h, fmt.Errorf("the capture has no end, it was cut short here: %w", io.ErrUnexpectedEOF)
+		return h, cutShort("the capture has no end, it was cut short here")
 	}
 	if n := min(len(r.stored), len(blockMagic)); string(r.stored[:n]) != blockMagic[:n] {
 		return h, fmt.Errorf("no block begins here: %s, want %q", found(r.stored[:n]), blockMagic)

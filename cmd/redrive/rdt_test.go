@@ -11,7 +11,7 @@ import (
 )
 
 // makeCapture is the scripts' command rdt: "rdt KIND FILE" writes a capture file, "rdt cut FILE N" takes the last N bytes
-// from one, and "rdt flip FILE N" turns a bit of byte N.
+// from one, "rdt append FILE N" adds as many, and "rdt flip FILE N" turns a bit of byte N.
 func makeCapture() {
 	err := rdt(os.Args[1:])
 	if err != nil {
@@ -22,23 +22,30 @@ func makeCapture() {
 
 func rdt(args []string) error {
 	switch args[0] {
-	case "cut", "flip":
+	case "cut", "flip", "append":
 		return damage(args[0], args[1], args[2])
 	}
 	file, err := os.Create(args[1])
 	if err != nil {
 		return err
 	}
-	w := capture.NewWriter(file, capture.Header{
+	header := capture.Header{
 		Producer: "proxy", Product: "redrive test", Host: "recorder", Clock: "monotonic", Zone: "UTC",
 		Start: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), Backend: "db:3306", Resolved: []string{"192.0.2.7:3306"},
 		Server:   &identity.Server{Version: "10.11.6-MariaDB", ServerID: "1", UUID: "u-u-i-d"},
 		Settings: map[string]string{"listen": ":3307"},
-	})
+	}
+	if args[0] == "unasked" {
+		header.Server = nil
+	}
+	w := capture.NewWriter(file, header)
 	ledger := capture.Ledger{Forwarded: 9, Stored: 5, Shed: 3, Unfinished: 1}
 	switch args[0] {
 	case "small":
 		smallCapture(w)
+	case "unasked":
+		unaskedCapture(w)
+		ledger = capture.Ledger{Forwarded: 2, Stored: 2}
 	case "contradictory":
 		smallCapture(w)
 		w.Horizon(time.Minute)
@@ -47,7 +54,7 @@ func rdt(args []string) error {
 		w.Statement(&capture.Statement{Session: 3, Number: 1, Received: 58 * time.Second, Done: 59 * time.Second})
 		w.Statement(&capture.Statement{Session: 2, Number: 10, Received: 3 * time.Second, Done: 4 * time.Second})
 	default:
-		return fmt.Errorf("%s: want small, contradictory, cut or flip", args[0])
+		return fmt.Errorf("%s: want small, unasked, contradictory, cut, append or flip", args[0])
 	}
 	if err := w.Close(ledger); err != nil {
 		return err
@@ -96,6 +103,17 @@ func smallCapture(w *capture.Writer) {
 	w.SessionEnd(&capture.SessionEnd{Session: 1, At: 2020 * ms, Reason: capture.EndQuit, Commands: 5})
 }
 
+// unaskedCapture is of a server that was not asked who it is, and has commands that run no SQL.
+func unaskedCapture(w *capture.Writer) {
+	const ms = time.Millisecond
+	w.SessionStart(&capture.SessionStart{Session: 1, At: ms, ServerVersion: "8.4.3"})
+	w.Statement(&capture.Statement{
+		Session: 1, Number: 1, Command: wire.ComStmtPrepare, Text: []byte("SELECT ?"),
+		Received: 2 * ms, Complete: 2 * ms, Sent: 2 * ms, First: 3 * ms, Done: 3 * ms, Outcome: capture.Outcome{Results: 1},
+	})
+	w.Statement(&capture.Statement{Session: 1, Number: 2, Command: wire.ComQuit, Received: 4 * ms, Complete: 4 * ms, Sent: 5 * ms, Done: 5 * ms})
+}
+
 func damage(how, name, number string) error {
 	var n int
 	if _, err := fmt.Sscan(number, &n); err != nil {
@@ -105,9 +123,12 @@ func damage(how, name, number string) error {
 	if err != nil {
 		return err
 	}
-	if how == "cut" {
+	switch how {
+	case "cut":
 		data = data[:len(data)-n]
-	} else {
+	case "append":
+		data = append(data, make([]byte, n)...)
+	default:
 		data[n] ^= 1
 	}
 	return os.WriteFile(name, data, 0o600)

@@ -6,13 +6,18 @@ import (
 	"io"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
 	"redrive/capture"
+	"redrive/internal/wire"
 )
 
-type traceCatOptions struct{ format, order string }
+type traceCatOptions struct {
+	format, order string
+	width         int
+}
 
 func newTraceCat(s streams) *cobra.Command {
 	var o traceCatOptions
@@ -27,6 +32,9 @@ docs/trace.md describes the JSON.`,
 			if o.format != "text" && o.format != "json" {
 				return usagef("--format %s: want text or json", o.format)
 			}
+			if o.width < 0 {
+				return usagef("--width %d: want a number of bytes, or 0 for no limit", o.width)
+			}
 			if o.order != "done" && o.order != "start" {
 				return usagef("--order %s: want done or start", o.order)
 			}
@@ -37,6 +45,7 @@ docs/trace.md describes the JSON.`,
 	}
 	c.Flags().StringVar(&o.format, "format", "text", "text, or json for one object a line")
 	c.Flags().StringVar(&o.order, "order", "done", "the order statements were done in, or the order of their start")
+	c.Flags().IntVar(&o.width, "width", 2000, "bytes of a text, and of parameters, that are printed; 0: all (JSON always has all)")
 	return c
 }
 
@@ -52,7 +61,7 @@ func traceCat(o traceCatOptions, r *capture.Reader, out io.Writer) error {
 	if o.order == "start" {
 		in = capture.InStartOrder(r)
 	}
-	print := textPrinter(out)
+	print := textPrinter(out, o.width)
 	if o.format == "json" {
 		print = jsonPrinter(out)
 	}
@@ -69,10 +78,10 @@ func traceCat(o traceCatOptions, r *capture.Reader, out io.Writer) error {
 // A printer prints one record, given its service time.
 type printer func(rec *capture.Record, service time.Duration) error
 
-func textPrinter(out io.Writer) printer {
+func textPrinter(out io.Writer, width int) printer {
 	var line []byte
 	return func(rec *capture.Record, service time.Duration) error {
-		line = append(appendTextLine(line[:0], rec, service), '\n')
+		line = append(appendTextLine(line[:0], rec, service, width), '\n')
 		_, err := out.Write(line)
 		return err
 	}
@@ -101,7 +110,7 @@ func (s services) of(rec *capture.Record) time.Duration {
 	return 0
 }
 
-func appendTextLine(dst []byte, rec *capture.Record, service time.Duration) []byte {
+func appendTextLine(dst []byte, rec *capture.Record, service time.Duration, width int) []byte {
 	switch rec.Kind {
 	case capture.KindSessionStart:
 		return appendSessionStart(dst, &rec.Start)
@@ -117,7 +126,7 @@ func appendTextLine(dst []byte, rec *capture.Record, service time.Duration) []by
 		dst = fmt.Appendf(dst, "- - %s - gap to %s: statements=%d sessions=%d", offset(g.From), offset(g.To), g.Statements, g.Sessions)
 		return appendNamed(dst, "reason", g.Reason)
 	}
-	return appendStatement(dst, rec, service)
+	return appendStatement(dst, rec, service, width)
 }
 
 func appendSessionStart(dst []byte, s *capture.SessionStart) []byte {
@@ -152,19 +161,22 @@ func appendNamed(dst []byte, name, value string) []byte {
 	return fmt.Appendf(dst, " %s=%q", name, value)
 }
 
-func appendStatement(dst []byte, rec *capture.Record, service time.Duration) []byte {
+func appendStatement(dst []byte, rec *capture.Record, service time.Duration, width int) []byte {
 	s := &rec.Statement
 	txn := "-"
 	if s.Txn != 0 {
 		txn = fmt.Sprintf("%d.%d", s.Txn, s.Place)
 	}
 	took := offset(service)
-	if rec.Kind == capture.KindBegin {
+	switch {
+	case rec.Kind == capture.KindBegin:
 		took = "open"
+	case !wire.HasReply(s.Command):
+		took = "-"
 	}
 	dst = fmt.Appendf(dst, "%d.%d %s %s %s %s", s.Session, s.Number, txn, offset(s.Started()), took, commandName(s))
 	if rec.Kind == capture.KindStatement {
-		dst = appendOutcome(dst, &s.Outcome)
+		dst = appendOutcome(dst, s)
 	}
 	if s.TxnEnd != capture.TxnOpen {
 		dst = append(append(dst, " end="...), strings.ReplaceAll(s.TxnEnd.String(), " ", "-")...)
@@ -173,33 +185,67 @@ func appendStatement(dst []byte, rec *capture.Record, service time.Duration) []b
 		dst = append(append(dst, ' '), strings.ReplaceAll(name, " ", "-")...)
 	}
 	if len(s.Text) > 0 {
-		dst = appendPrintable(append(dst, ' '), s.Text)
+		dst = appendWithin(append(dst, ' '), s.Text, width)
 	}
-	return appendParams(dst, s)
+	return appendParams(dst, s, width)
 }
 
-func appendOutcome(dst []byte, o *capture.Outcome) []byte {
+// appendOutcome tells of affected rows where there might have been some.
+func appendOutcome(dst []byte, s *capture.Statement) []byte {
+	o := &s.Outcome
 	if o.Errno != 0 {
 		return fmt.Appendf(dst, " errno=%d", o.Errno)
 	}
 	if o.ResultSets > 0 {
 		dst = fmt.Appendf(dst, " rows=%d", o.Rows)
 	}
-	if o.ResultSets == 0 || o.Affected > 0 {
+	if o.ResultSets == 0 && s.RunsSQL() || o.Affected > 0 {
 		dst = fmt.Appendf(dst, " affected=%d", o.Affected)
 	}
 	return dst
 }
 
-func appendParams(dst []byte, s *capture.Statement) []byte {
+func appendParams(dst []byte, s *capture.Statement, width int) []byte {
 	params, err := literals(s)
 	if err != nil {
 		return fmt.Appendf(dst, " -- parameters: %d bytes that cannot be decoded", len(s.Params.Values))
 	}
 	if len(params) > 0 {
-		dst = append(append(dst, " -- "...), strings.Join(params, ", ")...)
+		dst = appendCut(append(dst, " -- "...), []byte(strings.Join(params, ", ")), width)
 	}
 	return dst
+}
+
+// appendWithin appends at most width bytes of a text, printable, and says how long it is if there are more.
+func appendWithin(dst, text []byte, width int) []byte {
+	kept := within(text, width)
+	return appendRest(appendPrintable(dst, kept), len(text), len(kept))
+}
+
+// appendCut is appendWithin for what is printable already.
+func appendCut(dst, text []byte, width int) []byte {
+	kept := within(text, width)
+	return appendRest(append(dst, kept...), len(text), len(kept))
+}
+
+func appendRest(dst []byte, length, kept int) []byte {
+	if kept == length {
+		return dst
+	}
+	return fmt.Appendf(dst, "… (%d bytes)", length)
+}
+
+// within is the beginning of a text, of at most width bytes and whole characters; all of it where width is 0.
+func within(text []byte, width int) []byte {
+	if width == 0 || len(text) <= width {
+		return text
+	}
+	for n := width; n > max(0, width-utf8.UTFMax); n-- {
+		if utf8.RuneStart(text[n]) {
+			return text[:n]
+		}
+	}
+	return text[:width]
 }
 
 // offset is a time as cat prints it, to the nanosecond.

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -14,6 +15,7 @@ import (
 
 	"redrive/capture"
 	"redrive/internal/identity"
+	"redrive/internal/units"
 )
 
 func newTraceInfo(s streams) *cobra.Command {
@@ -43,18 +45,22 @@ func traceInfo(ctx context.Context, name string, r *capture.Reader, out io.Write
 	}
 	p := facts{out}
 	fmt.Fprintf(out, "%s\n", name)
-	p.header(h)
+	p.header(h, c.greeting)
 	p.contents(h, &c, r.Offset())
 	l, clean := r.Ledger()
 	if clean {
-		p.fact("ledger", "%d stored + %d shed + %d unfinished = %d forwarded", l.Stored, l.Shed, l.Unfinished, l.Forwarded)
+		p.fact("ledger", "commands: %d stored + %d shed + %d unfinished = %d forwarded", l.Stored, l.Shed, l.Unfinished, l.Forwarded)
 		if l.Opaque > 0 {
-			p.fact("opaque", "%d sessions relayed without being understood", l.Opaque)
+			p.fact("opaque", "%s relayed without being understood", units.Count(l.Opaque, "session"))
 		}
 		p.fact("end", "clean")
 		return nil
 	}
-	p.fact("end", "cut short after offset %d", r.Offset())
+	if errors.Is(r.Err(), io.ErrUnexpectedEOF) {
+		p.fact("end", "cut short after offset %d", r.Offset())
+	} else {
+		p.fact("end", "not clean: %s", strings.TrimPrefix(r.Err().Error(), name+": "))
+	}
 	return r.Err()
 }
 
@@ -66,6 +72,7 @@ type contents struct {
 	first, last time.Duration // -1: nothing yet
 	any         bool
 	gaps        []capture.Gap // the first of them
+	greeting    string        // server version, as the first session's greeting told it
 }
 
 const gapsShown = 10
@@ -85,6 +92,7 @@ func (c *contents) add(rec *capture.Record) {
 		c.span(rec.Statement.Started(), rec.Statement.Started())
 	case capture.KindSessionStart:
 		c.span(rec.Start.At, rec.Start.At)
+		c.greeting = cmp.Or(c.greeting, rec.Start.ServerVersion)
 	case capture.KindSessionEnd:
 		c.span(rec.End.At, rec.End.At)
 	case capture.KindGap:
@@ -111,41 +119,51 @@ func (p facts) fact(name, format string, args ...any) {
 	}
 }
 
-func (p facts) header(h *capture.Header) {
+func (p facts) header(h *capture.Header, greeting string) {
 	p.fact("producer", "%s", strings.TrimSpace(h.Producer+parenthesis(h.Product)))
 	p.fact("host", "%s", h.Host)
-	p.fact("start", "%s", strings.TrimSpace(h.Start.Format(time.RFC3339Nano)+" "+h.Zone))
+	p.fact("start", "%s", startText(h))
 	if h.Clock != "" {
 		p.fact("clock", "%s", h.Clock)
 	}
 	p.fact("backend", "%s", h.Backend+parenthesis(strings.Join(h.Resolved, ", ")))
-	p.fact("server", "%s", serverText(h.Server))
+	p.fact("server", "%s", serverText(h.Server, greeting))
 	p.fact("source", "%s", h.Source)
 	for _, name := range slices.Sorted(maps.Keys(h.Settings)) {
 		p.fact("setting", "%s=%s", name, h.Settings[name])
 	}
 }
 
+// startText is the wall clock at the capture's start. Z is as good as its name.
+func startText(h *capture.Header) string {
+	start := h.Start.Format(time.RFC3339Nano)
+	if strings.HasSuffix(start, "Z") && h.Zone == "UTC" {
+		return start
+	}
+	return strings.TrimSpace(start + " " + h.Zone)
+}
+
 func (p facts) contents(h *capture.Header, c *contents, size int64) {
 	n := c.records
 	p.fact("sessions", "%d started, %d ended", n[capture.KindSessionStart], n[capture.KindSessionEnd])
 	p.fact("commands", "%d, of them %d statements, %d with errors", n[capture.KindStatement], c.statements, c.errors)
-	p.fact("begins", "%d commands open for a second or longer", n[capture.KindBegin])
+	p.fact("begins", "%s open for a second or longer", units.Count(n[capture.KindBegin], "command"))
 	if c.any {
 		p.fact("time", "%s to %s, %s long", h.Start.Add(c.first).Format(time.RFC3339Nano), h.Start.Add(c.last).Format(time.RFC3339Nano), c.last-c.first)
 	}
 	p.fact("size", "%d bytes%s", size, perStatement(size, c.statements))
 	p.fact("gaps", "%d", n[capture.KindGap])
 	for _, g := range c.gaps {
-		p.fact("gap", "%s to %s: %d statements, %d session records: %s", g.From, g.To, g.Statements, g.Sessions, g.Reason)
+		p.fact("gap", "%s to %s: %s, %s: %s", g.From, g.To, units.Count(g.Statements, "command"), units.Count(g.Sessions, "session record"), g.Reason)
 	}
 }
 
+// perStatement divides by the commands that run SQL, as those are what a capture is for.
 func perStatement(size int64, statements uint64) string {
 	if statements == 0 {
 		return ""
 	}
-	return fmt.Sprintf(", %.1f a statement", float64(size)/float64(statements))
+	return fmt.Sprintf(": %.1f for each statement", float64(size)/float64(statements))
 }
 
 func parenthesis(text string) string {
@@ -156,9 +174,12 @@ func parenthesis(text string) string {
 }
 
 // serverText is what a server said of itself, the empty answers left out.
-func serverText(s *identity.Server) string {
-	if s == nil {
+func serverText(s *identity.Server, greeting string) string {
+	switch {
+	case s == nil && greeting == "":
 		return "was not asked who it is"
+	case s == nil:
+		return greeting + ", as told by its greeting"
 	}
 	var parts []string
 	for _, part := range [][2]string{

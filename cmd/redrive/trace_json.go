@@ -29,19 +29,19 @@ type statementJSON struct {
 	Params       []string      `json:"params,omitempty"`
 	ParamsError  string        `json:"params_error,omitempty"`
 	Attributes   []byte        `json:"attributes_base64,omitempty"`
-	Intended     time.Duration `json:"intended,omitempty"`
-	Received     time.Duration `json:"received,omitempty"`
-	Complete     time.Duration `json:"complete,omitempty"`
-	Sent         time.Duration `json:"sent,omitempty"`
-	First        time.Duration `json:"first,omitempty"`
-	Done         time.Duration `json:"done,omitempty"`
-	Stalled      time.Duration `json:"stalled,omitempty"`
+	Intended     time.Duration `json:"intended_ns,omitempty"`
+	Received     time.Duration `json:"received_ns,omitempty"`
+	Complete     time.Duration `json:"complete_ns,omitempty"`
+	Sent         time.Duration `json:"sent_ns,omitempty"`
+	First        time.Duration `json:"first_ns,omitempty"`
+	Done         time.Duration `json:"done_ns,omitempty"`
+	Stalled      time.Duration `json:"stalled_ns,omitempty"`
 	RequestBytes uint64        `json:"request_bytes"`
 	*outcomeJSON               // of a statement, not of a begin
 }
 
 type outcomeJSON struct {
-	Service      time.Duration `json:"service"`
+	Service      time.Duration `json:"service_ns"`
 	Results      uint32        `json:"results"`
 	ResultSets   uint32        `json:"result_sets"`
 	Rows         uint64        `json:"rows"`
@@ -61,8 +61,8 @@ type outcomeJSON struct {
 type sessionStartJSON struct {
 	Kind          string            `json:"kind"`
 	Session       uint64            `json:"session"`
-	At            time.Duration     `json:"at"`
-	Accepted      time.Duration     `json:"accepted,omitempty"`
+	At            time.Duration     `json:"at_ns"`
+	Accepted      time.Duration     `json:"accepted_ns,omitempty"`
 	User          string            `json:"user"`
 	Schema        string            `json:"schema,omitempty"`
 	Collation     uint16            `json:"collation"`
@@ -88,7 +88,7 @@ type preparedJSON struct {
 type sessionEndJSON struct {
 	Kind     string        `json:"kind"`
 	Session  uint64        `json:"session"`
-	At       time.Duration `json:"at"`
+	At       time.Duration `json:"at_ns"`
 	Reason   string        `json:"reason"`
 	Errno    uint16        `json:"errno,omitempty"`
 	Detail   string        `json:"detail,omitempty"`
@@ -97,8 +97,8 @@ type sessionEndJSON struct {
 
 type gapJSON struct {
 	Kind       string        `json:"kind"`
-	From       time.Duration `json:"from"`
-	To         time.Duration `json:"to"`
+	From       time.Duration `json:"from_ns"`
+	To         time.Duration `json:"to_ns"`
 	Statements uint64        `json:"statements"`
 	Sessions   uint64        `json:"sessions"`
 	Reason     string        `json:"reason"`

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"redrive/capture"
+	"redrive/internal/units"
 )
 
 func newTraceVerify(s streams) *cobra.Command {
@@ -43,10 +44,13 @@ func printVerification(out io.Writer, name string, v *capture.Verification) {
 		fmt.Fprintf(out, "%s: %s\n", name, p)
 	}
 	if v.Further > 0 {
-		fmt.Fprintf(out, "%s: and %d problems more\n", name, v.Further)
+		fmt.Fprintf(out, "%s: and %s more\n", name, units.Count(uint64(v.Further), "problem"))
 	}
 	if v.Err != nil {
 		fmt.Fprintln(out, v.Err) // names the file
+	}
+	if v.Whole == 0 {
+		return // not even its header could be read
 	}
 	total := uint64(0)
 	for _, n := range v.Records {
@@ -56,6 +60,6 @@ func printVerification(out io.Writer, name string, v *capture.Verification) {
 	if v.Clean {
 		end = "clean end"
 	}
-	fmt.Fprintf(out, "%s: whole up to offset %d: %d records in %d blocks, %d of them statements; %s\n",
-		name, v.Whole, total, v.Blocks, v.Records[capture.KindStatement], end)
+	fmt.Fprintf(out, "%s: whole up to offset %d: %s in %s, %s; %s\n",
+		name, v.Whole, units.Count(total, "record"), units.Count(uint64(v.Blocks), "block"), units.Count(v.Records[capture.KindStatement], "command"), end)
 }
