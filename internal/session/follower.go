@@ -117,13 +117,14 @@ func (f *Follower) take(s *stream, b []byte, at, sent time.Duration) {
 	}
 	defer f.recover()
 	for len(b) > 0 && f.stage != stageLost {
-		if s.frames == nil {
+		frames := s.frames
+		if frames == nil {
 			rest := f.piece(s, b, at, sent)
 			s.offset += uint64(len(b) - len(rest))
 			b = rest
 			continue
 		}
-		content, n, err := s.frames.Next(b)
+		content, n, err := frames.Next(b)
 		if err != nil {
 			f.lose(at, err.Error())
 			return
@@ -131,6 +132,7 @@ func (f *Follower) take(s *stream, b []byte, at, sent time.Duration) {
 		for len(content) > 0 && f.stage != stageLost {
 			content = f.piece(s, content, at, sent)
 		}
+		frames.Release()
 		s.offset += uint64(n)
 		b = b[n:]
 	}

@@ -45,7 +45,10 @@ func (f *Follower) addressee(p wire.Piece, at time.Duration) *command {
 		return f.queue[0]
 	}
 	c := f.incoming
-	if c == nil || p.Seq == 0 || len(c.payload) == 0 || c.refused != 0 || !wire.HasReply(c.code) {
+	switch {
+	case c == nil || p.Seq == 0 || len(c.payload) == 0 || c.refused != 0: // nobody asked
+		return nil
+	case !wire.HasReply(c.code) || c.code == wire.ComChangeUser: // small, and never refused half-way
 		return nil
 	}
 	c.reply.Begin(c.code, f.caps, false)

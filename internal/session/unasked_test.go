@@ -152,6 +152,15 @@ func TestLostKinds(t *testing.T) {
 	}
 }
 
+// Found by the fuzzer: an OK within a CHANGE_USER that is still being sent.
+func TestAnswerWithinChangeUser(t *testing.T) {
+	change := command(wire.ComChangeUser, "other\x00\x04hushdb2\x00\x2d\x00")
+	l := follow(t, 1<<20, 0, append(login(baseCaps), chunk{true, change.data[:8]}, server(3, ok...), chunk{true, change.data[8:]})...)
+	if want := "the server sent 7 bytes unasked"; l.lost != want || len(l.lines) != 0 {
+		t.Errorf("got %q, lost %q, want nothing and %q", l.lines, l.lost, want)
+	}
+}
+
 func TestTooManyInFlight(t *testing.T) {
 	chunks := login(baseCaps)
 	for range 4097 {

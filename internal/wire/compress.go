@@ -20,7 +20,8 @@ const keptFrame = 64 << 10
 
 // An Inflater takes the frames of the compressed protocol off a stream, one direction of a connection, and gives their
 // content: a stream of packets, which begin and end anywhere in a frame. No frame can hold more than 16 MiB, whatever it
-// is made of. Whether zlib or zstd made it is told by its first bytes. The zero value stands before a frame.
+// is made of, and no more is allocated for it. Whether zlib or zstd made it is told by its first bytes. The zero value
+// stands before a frame.
 type Inflater struct {
 	gathered []byte // a frame that came in pieces, header included
 	inflated []byte
@@ -41,7 +42,7 @@ func (z *Inflater) Next(b []byte) (content []byte, n int, err error) {
 		return nil, n, nil
 	}
 	content, err = z.inflate(z.gathered)
-	z.forget()
+	z.gathered = z.gathered[:0]
 	return content, n, err
 }
 
@@ -59,11 +60,13 @@ func (z *Inflater) gather(b []byte) (n int, whole bool) {
 	return n + m, len(z.gathered) == frameLen(z.gathered)
 }
 
-// forget makes room for the next frame.
-func (z *Inflater) forget() {
-	z.gathered = z.gathered[:0]
-	if cap(z.gathered) > keptFrame {
+// Release gives back the memory of a large frame, whose content must no longer be used.
+func (z *Inflater) Release() {
+	if len(z.gathered) == 0 && cap(z.gathered) > keptFrame {
 		z.gathered = nil
+	}
+	if cap(z.inflated) > keptFrame {
+		z.inflated = nil
 	}
 }
 
@@ -80,7 +83,7 @@ func (z *Inflater) inflate(frame []byte) ([]byte, error) {
 	if size == 0 {
 		return payload, nil
 	}
-	if cap(z.inflated) < size || cap(z.inflated) > keptFrame {
+	if cap(z.inflated) < size {
 		z.inflated = make([]byte, 0, max(size, 4<<10))
 	}
 	var err error
