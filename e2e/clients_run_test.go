@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -36,11 +37,11 @@ type run struct {
 }
 
 // smoke runs a client's script against addr and a fresh schema, and waits until its sessions have left the server.
-func smoke(t *testing.T, server *mysqltest.Server, c client, addr string, more []string) run {
+func smoke(t *testing.T, server *mysqltest.Server, c client, addr string, blob int, more []string) run {
 	t.Helper()
 	freshSchema(t, server)
 	before := server.Status(t, smokeCounters...)
-	output := runScript(t, c, addr, more)
+	output := runScript(t, c, addr, blob, more)
 	polls := awaitNoSession(t, server)
 	after := server.Status(t, smokeCounters...)
 	grown := map[string]uint64{}
@@ -74,7 +75,7 @@ func freshSchema(t *testing.T, server *mysqltest.Server) {
 
 // runScript runs the script in an empty folder and returns what it printed; it must end well. Standard error is left
 // out: some libraries complain there of sequence ids whenever the connection is compressed.
-func runScript(t *testing.T, c client, addr string, more []string) string {
+func runScript(t *testing.T, c client, addr string, blob int, more []string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -85,7 +86,7 @@ func runScript(t *testing.T, c client, addr string, more []string) string {
 	cmd.Dir = t.TempDir()
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	cmd.Env = append(os.Environ(), "SMOKE_HOST="+host, "SMOKE_PORT="+port, "SMOKE_USER="+smokeUser,
-		"SMOKE_PASSWORD="+smokePassword, "SMOKE_SCHEMA="+smokeSchema, "TZ=UTC", "PYTHONIOENCODING=utf-8", "LC_ALL=C.UTF-8")
+		"SMOKE_PASSWORD="+smokePassword, "SMOKE_SCHEMA="+smokeSchema, fmt.Sprintf("SMOKE_BLOB=%d", blob), "TZ=UTC", "PYTHONIOENCODING=utf-8", "LC_ALL=C.UTF-8")
 	cmd.Env = append(append(cmd.Env, c.environment...), more...)
 	if err := cmd.Run(); err != nil {
 		t.Fatalf("%s: %v\n%s%s\n%s", strings.Join(c.command, " "), errors.Join(err, ctx.Err()), &stdout, &stderr, install(c.packages))

@@ -13,7 +13,7 @@ import (
 )
 
 // A client is a library or program with its smoke script in testdata/clients: login, statements as text and prepared,
-// transactions, a blob of 20 MiB both ways, errors, several statements in one, cursors, as far as the client can.
+// transactions, a large blob both ways, errors, several statements in one, cursors, as far as the client can.
 type client struct {
 	name        string
 	command     []string // program, script, arguments
@@ -44,45 +44,58 @@ func clients(t *testing.T) []client {
 // A transport is a way for clients to reach the server through the proxy. However they do, what they print, and the
 // commands that are recorded, are those of a plain connection without a proxy.
 type transport struct {
-	name     string
-	proxy    []string          // flags of redrive proxy
-	script   []string          // environment of the smoke script
-	withheld wire.Capabilities // of the server's offer; the only bits in which the bytes on both sides of the proxy differ
-	plain    bool              // the bytes are those of a plain connection
-	can      func(c client) bool
+	name        string
+	proxy       []string // flags of redrive proxy
+	environment []string // of the smoke script
+	blob        int      // its size in MiB
+	can         func(c client) bool
+	bytes       func(t *testing.T, i int, direct, front, back *tapped) // compares those of connection i
 }
 
-var transports = []transport{
-	{name: "plain", withheld: wire.SSL | wire.Compress | wire.Zstd, plain: true, can: func(client) bool { return true }},
-	{
-		name: "compressed", proxy: []string{"--compression", "follow"}, script: []string{"SMOKE_COMPRESS=1"}, withheld: wire.SSL,
-		can: func(c client) bool { return c.compresses },
-	},
+func transports(cert *mysqltest.Certificate) []transport {
+	return []transport{
+		{
+			name: "plain", blob: 20, can: func(client) bool { return true }, bytes: plainBytes,
+		},
+		{
+			name: "compressed", proxy: []string{"--compression", "follow"}, environment: []string{"SMOKE_COMPRESS=1"},
+			blob: 2, can: func(c client) bool { return c.compresses }, bytes: compressedBytes,
+		},
+		{
+			name: "TLS", proxy: []string{"--tls-cert", cert.Cert, "--tls-key", cert.Key, "--backend-ssl-mode", "verify-identity", "--backend-ssl-ca", cert.CA},
+			environment: []string{"SMOKE_CA=" + cert.CA}, blob: 2, can: func(client) bool { return true }, bytes: encryptedBytes,
+		},
+	}
 }
 
 // Every client behaves through the proxy as it does without: it prints the same, and sends and is sent the same bytes.
 // Each command is in the capture once, and nothing stays behind at the server.
 func TestClientMatrix(t *testing.T) {
 	t.Parallel()
-	server := mysqltest.Start(t, "--max-allowed-packet=64M")
+	cert := mysqltest.NewCertificate(t)
+	server := mysqltest.Start(t, "--max-allowed-packet=64M", "--ssl-cert="+cert.Cert, "--ssl-key="+cert.Key)
 	server.CreateUser(t, smokeUser, smokePassword)
 	for _, c := range clients(t) {
 		t.Run(c.name, func(t *testing.T) {
-			direct := runDirect(t, server, c)
-			for _, tr := range transports {
-				if tr.can(c) {
-					t.Run(tr.name, func(t *testing.T) { compareThroughProxy(t, server, c, tr, direct) })
+			direct := map[int]run{} // by the size of the blob
+			for _, tr := range transports(cert) {
+				if !tr.can(c) {
+					continue
 				}
+				if _, done := direct[tr.blob]; !done {
+					direct[tr.blob] = runDirect(t, server, c, tr.blob)
+				}
+				t.Run(tr.name, func(t *testing.T) { compareThroughProxy(t, server, c, tr, direct[tr.blob]) })
 			}
 		})
 	}
 }
 
 // runDirect runs a client without a proxy.
-func runDirect(t *testing.T, server *mysqltest.Server, c client) run {
+func runDirect(t *testing.T, server *mysqltest.Server, c client, blob int) run {
 	t.Helper()
 	front := startTap(t, server.Addr)
-	r := smoke(t, server, c, front.addr, nil)
+	r := smoke(t, server, c, front.addr, blob, nil)
 	r.conns = front.stop()
 	for i, conn := range r.conns {
 		commands, err := scan(conn.fromClient)
@@ -102,7 +115,7 @@ func compareThroughProxy(t *testing.T, server *mysqltest.Server, c client, tr tr
 	behind := startTap(t, server.Addr)
 	p := startProxy(t, append([]string{"--backend", behind.addr, "--out", file}, tr.proxy...)...)
 	front := startTap(t, p.addr)
-	got := smoke(t, server, c, front.addr, tr.script)
+	got := smoke(t, server, c, front.addr, tr.blob, tr.environment)
 	got.conns = front.stop()
 	p.stop(t)
 	back := behind.stop()
@@ -120,26 +133,49 @@ func compareThroughProxy(t *testing.T, server *mysqltest.Server, c client, tr tr
 		t.Fatalf("%d connections to the proxy and %d to the server, %d without a proxy", len(got.conns), len(back), len(direct.conns))
 	}
 	for i, d := range direct.conns {
-		compareBytes(t, i, tr, d, got.conns[i], back[i])
+		tr.bytes(t, i, d, got.conns[i], back[i])
 	}
 }
 
-// compareBytes asks that what passed is the same on both sides of the proxy, but for the offers that it withheld, and
-// the same as without a proxy, but for what every connection has of its own.
-func compareBytes(t *testing.T, i int, tr transport, direct, front, back *tapped) {
+// plainBytes are the same on both sides of the proxy, but for the offers that it withheld, and the same as without a
+// proxy, but for what every connection has of its own.
+func plainBytes(t *testing.T, i int, direct, front, back *tapped) {
 	t.Helper()
-	same := func(what string, got, want []byte) {
-		if !bytes.Equal(got, want) {
-			t.Errorf("connection %d, %s: %s", i+1, what, firstDifference(got, want))
+	sameOnBothSides(t, i, front, back, wire.SSL|wire.Compress|wire.Zstd)
+	front.blot()
+	sameBytes(t, i, "client to server, with the proxy and without", commandPhase(front.fromClient), commandPhase(direct.fromClient))
+	sameBytes(t, i, "server to client, with the proxy and without", replyPhase(front.fromServer), replyPhase(direct.fromServer))
+}
+
+func compressedBytes(t *testing.T, i int, _, front, back *tapped) {
+	t.Helper()
+	sameOnBothSides(t, i, front, back, wire.SSL)
+	if packets, err := scan(front.fromClient); err == nil && len(packets) > 1 {
+		t.Errorf("connection %d: the client does not compress", i+1)
+	}
+}
+
+// encryptedBytes show nothing of what is said.
+func encryptedBytes(t *testing.T, i int, _, front, back *tapped) {
+	t.Helper()
+	for _, stream := range [][]byte{front.fromClient, front.fromServer, back.fromClient, back.fromServer} {
+		if bytes.Contains(stream, []byte("people")) {
+			t.Errorf("connection %d is not encrypted", i+1)
 		}
 	}
-	back.withhold(tr.withheld)
-	same("client to server, behind the proxy and before it", back.fromClient, front.fromClient)
-	same("server to client, before the proxy and behind it", front.fromServer, back.fromServer)
-	if tr.plain {
-		front.blot()
-		same("client to server, with the proxy and without", commandPhase(front.fromClient), commandPhase(direct.fromClient))
-		same("server to client, with the proxy and without", replyPhase(front.fromServer), replyPhase(direct.fromServer))
+}
+
+func sameOnBothSides(t *testing.T, i int, front, back *tapped, withheld wire.Capabilities) {
+	t.Helper()
+	back.withhold(withheld)
+	sameBytes(t, i, "client to server, behind the proxy and before it", back.fromClient, front.fromClient)
+	sameBytes(t, i, "server to client, before the proxy and behind it", front.fromServer, back.fromServer)
+}
+
+func sameBytes(t *testing.T, i int, what string, got, want []byte) {
+	t.Helper()
+	if !bytes.Equal(got, want) {
+		t.Errorf("connection %d, %s: %s", i+1, what, firstDifference(got, want))
 	}
 }
 

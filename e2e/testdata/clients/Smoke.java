@@ -10,6 +10,7 @@ public class Smoke {
 		String url = String.format("jdbc:mariadb://%s:%s/%s?user=%s&password=%s&allowMultiQueries=true&useServerPrepStmts=%b&useCompression=%b",
 			env("HOST"), env("PORT"), env("SCHEMA"), env("USER"), env("PASSWORD"), args[0].equals("server"),
 			System.getenv("SMOKE_COMPRESS") != null);
+		if (System.getenv("SMOKE_CA") != null) url += "&useSsl=true&serverSslCert=" + System.getenv("SMOKE_CA");
 		try (Connection connection = DriverManager.getConnection(url)) {
 			db = connection;
 			prepared();
@@ -91,7 +92,7 @@ public class Smoke {
 	}
 
 	static void blob() throws Exception {
-		byte[] data = new byte[20 << 20];
+		byte[] data = new byte[Integer.parseInt(env("BLOB")) << 20];
 		for (int i = 0; i < data.length; i++) data[i] = (byte) i;
 		try (PreparedStatement s = db.prepareStatement("INSERT INTO blobs VALUES (1, ?)")) {
 			s.setBytes(1, data);

@@ -9,6 +9,10 @@ my $driver = shift;
 my $prefix = lc $driver;
 my $dsn = "DBI:$driver:database=$ENV{SMOKE_SCHEMA};host=$ENV{SMOKE_HOST};port=$ENV{SMOKE_PORT};"
 	. "${prefix}_multi_statements=1;${prefix}_server_prepare=0;${prefix}_compression=" . ($ENV{SMOKE_COMPRESS} ? 1 : 0);
+if ($ENV{SMOKE_CA}) {
+	$dsn .= ";${prefix}_ssl=1;${prefix}_ssl_ca_file=$ENV{SMOKE_CA}";
+	$dsn .= $driver eq 'mysql' ? ';mysql_ssl_optional=1' : ';mariadb_ssl_verify_server_cert=1'; # it cannot insist
+}
 my $db = DBI->connect($dsn, $ENV{SMOKE_USER}, $ENV{SMOKE_PASSWORD}, { RaiseError => 1, PrintError => 0 });
 
 sub show {
@@ -45,7 +49,7 @@ for my $prepared (0, 1) {
 	attempt("INSERT INTO people (name) VALUES ('Ada 0')", $prepared);
 }
 
-my $data = join('', map { chr } 0 .. 255) x 81920;
+my $data = join('', map { chr } 0 .. 255) x (4096 * $ENV{SMOKE_BLOB});
 my $blob = $db->prepare('INSERT INTO blobs VALUES (1, ?)', { "${prefix}_server_prepare" => 1 });
 $blob->bind_param(1, $data, DBI::SQL_BLOB);
 $blob->execute;

@@ -1,9 +1,14 @@
 # The smoke script of the mariadb command line client: everything is text, what is prepared too; it sends a file.
 set -eu
 export MYSQL_PWD="$SMOKE_PASSWORD"
+tls=--skip-ssl
+if [ -n "${SMOKE_CA-}" ]; then
+	tls="--ssl-ca=$SMOKE_CA --ssl-verify-server-cert"
+fi
 client() {
 	mariadb --no-defaults --host="$SMOKE_HOST" --port="$SMOKE_PORT" --user="$SMOKE_USER" \
-		--max-allowed-packet=64M --local-infile=1 ${SMOKE_COMPRESS:+--compress} "$@" "$SMOKE_SCHEMA"
+		--max-allowed-packet=64M --local-infile=1 ${SMOKE_COMPRESS:+--compress} \
+		$tls "$@" "$SMOKE_SCHEMA"
 }
 
 printf '10\tTen\t1910-01-01\t10.5\n11\tEleven\t\\N\t11.5\n' >people.tsv
@@ -37,10 +42,10 @@ use $SMOKE_SCHEMA
 SELECT DATABASE() = '$SMOKE_SCHEMA';
 SQL
 
-# 20 MiB in one literal, and back.
+# A blob in one literal, and back.
 {
 	printf "INSERT INTO blobs VALUES (1, '"
-	head -c 20971520 /dev/zero | tr '\0' 'b'
+	head -c $((SMOKE_BLOB << 20)) /dev/zero | tr '\0' 'b'
 	printf "');\n"
 } | client
 client --batch --raw --skip-column-names --quick --execute='SELECT data FROM blobs WHERE id = 1' | sha256sum

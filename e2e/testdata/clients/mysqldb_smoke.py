@@ -8,6 +8,7 @@ from MySQLdb.cursors import SSCursor
 db = MySQLdb.connect(
     host=os.environ["SMOKE_HOST"], port=int(os.environ["SMOKE_PORT"]), user=os.environ["SMOKE_USER"],
     password=os.environ["SMOKE_PASSWORD"], database=os.environ["SMOKE_SCHEMA"], charset="utf8mb4",
+    **({"ssl": {"ca": os.environ["SMOKE_CA"]}} if "SMOKE_CA" in os.environ else {}),
     **({"compress": 1} if "SMOKE_COMPRESS" in os.environ else {}))
 cursor = db.cursor()
 
@@ -28,7 +29,7 @@ db.commit()
 show("SELECT id, name, score FROM people ORDER BY id")
 db.autocommit(True)
 
-data = bytes(range(256)) * 81920
+data = bytes(range(256)) * 4096 * int(os.environ["SMOKE_BLOB"])
 cursor.execute("INSERT INTO blobs VALUES (1, %s)", (data,))
 cursor.execute("SELECT data FROM blobs WHERE id = 1")
 print(hashlib.sha256(cursor.fetchone()[0]).hexdigest())

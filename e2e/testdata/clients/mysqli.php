@@ -3,8 +3,11 @@
 // cursors, long data.
 mysqli_report(MYSQLI_REPORT_ERROR | MYSQLI_REPORT_STRICT);
 $db = mysqli_init();
+if (getenv('SMOKE_CA')) {
+    $db->ssl_set(null, null, getenv('SMOKE_CA'), null, null);
+}
 $db->real_connect(getenv('SMOKE_HOST'), getenv('SMOKE_USER'), getenv('SMOKE_PASSWORD'), getenv('SMOKE_SCHEMA'),
-    (int)getenv('SMOKE_PORT'), null, getenv('SMOKE_COMPRESS') ? MYSQLI_CLIENT_COMPRESS : 0);
+    (int)getenv('SMOKE_PORT'), null, (getenv('SMOKE_COMPRESS') ? MYSQLI_CLIENT_COMPRESS : 0) | (getenv('SMOKE_CA') ? MYSQLI_CLIENT_SSL : 0));
 $db->set_charset('utf8mb4');
 
 function show(mysqli_result $result): void {
@@ -52,7 +55,7 @@ $db->commit();
 $db->autocommit(true);
 show($db->query("SELECT name, score FROM people WHERE score = 9"));
 
-$data = str_repeat(implode(array_map('chr', range(0, 255))), 81920);
+$data = str_repeat(implode(array_map('chr', range(0, 255))), 4096 * (int)getenv('SMOKE_BLOB'));
 $blob = $db->prepare('INSERT INTO blobs VALUES (?, ?)');
 $null = null;
 $id = 1;
@@ -62,7 +65,7 @@ foreach (str_split($data, 8 << 20) as $part) {
 }
 $blob->execute();
 $blob->close();
-$whole = $db->prepare('UPDATE blobs SET data = ? WHERE id = 1'); // one packet of more than 16 MiB
+$whole = $db->prepare('UPDATE blobs SET data = ? WHERE id = 1'); // in one packet
 $whole->bind_param('s', $data);
 $whole->execute();
 $whole->close();

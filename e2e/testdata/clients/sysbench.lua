@@ -37,7 +37,7 @@ function event()
    con:query("UPDATE people SET score = 9 WHERE id = 1")
    con:query("COMMIT")
 
-   con:query("INSERT INTO blobs VALUES (1, '" .. string.rep("b", 20 * 1024 * 1024) .. "')")
+   con:query("INSERT INTO blobs VALUES (1, '" .. string.rep("b", os.getenv("SMOKE_BLOB") * 1024 * 1024) .. "')")
    print(#con:query_row("SELECT data FROM blobs WHERE id = 1"))
 
    con:bulk_insert_init("INSERT INTO people (name) VALUES")

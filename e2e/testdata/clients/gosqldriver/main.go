@@ -5,12 +5,15 @@ package main
 import (
 	"context"
 	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
 	"database/sql"
 	"errors"
 	"fmt"
 	"log"
 	"net"
 	"os"
+	"strconv"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
@@ -35,6 +38,14 @@ func smoke(interpolate bool) error {
 		if err := config.Apply(mysql.EnableCompression(true)); err != nil {
 			return err
 		}
+	}
+	if file := os.Getenv("SMOKE_CA"); file != "" {
+		pem, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		config.TLS = &tls.Config{RootCAs: x509.NewCertPool(), ServerName: os.Getenv("SMOKE_HOST")}
+		config.TLS.RootCAs.AppendCertsFromPEM(pem)
 	}
 	connector, err := mysql.NewConnector(config)
 	if err != nil {
@@ -127,7 +138,9 @@ func (s *script) transactions() {
 }
 
 func (s *script) blob() {
-	data := make([]byte, 20<<20)
+	size, err := strconv.Atoi(os.Getenv("SMOKE_BLOB"))
+	s.keep(err)
+	data := make([]byte, size<<20)
 	for i := range data {
 		data[i] = byte(i)
 	}

@@ -1,6 +1,7 @@
 // The smoke script of MariaDB's node connector, which sends commands without waiting for replies, an EXECUTE behind
 // its PREPARE included, and batches as bulk executes.
 const crypto = require('crypto')
+const fs = require('fs')
 const mariadb = require('mariadb')
 
 async function main() {
@@ -9,6 +10,7 @@ async function main() {
 		host: env.SMOKE_HOST, port: Number(env.SMOKE_PORT), user: env.SMOKE_USER, password: env.SMOKE_PASSWORD,
 		database: env.SMOKE_SCHEMA, multipleStatements: true, dateStrings: true, pipelining: true,
 		compress: Boolean(env.SMOKE_COMPRESS),
+		ssl: env.SMOKE_CA && { ca: fs.readFileSync(env.SMOKE_CA) },
 		bigIntAsNumber: true, insertIdAsNumber: true,
 	})
 	const show = async (answer) => console.log(JSON.stringify(await answer))
@@ -39,7 +41,7 @@ async function main() {
 	await db.commit()
 	await show(db.query('SELECT COUNT(*), SUM(score) FROM people'))
 
-	const data = Buffer.alloc(20 << 20, Buffer.from(Array.from({ length: 256 }, (_, i) => i)))
+	const data = Buffer.alloc(env.SMOKE_BLOB << 20, Buffer.from(Array.from({ length: 256 }, (_, i) => i)))
 	await show(db.execute('INSERT INTO blobs VALUES (?, ?)', [1, data]))
 	const rows = await db.query('SELECT data FROM blobs WHERE id = ?', [1])
 	console.log(crypto.createHash('sha256').update(rows[0].data).digest('hex'))

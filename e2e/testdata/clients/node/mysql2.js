@@ -1,5 +1,6 @@
 // The smoke script of mysql2: text by query, prepared statements by execute.
 const crypto = require('crypto')
+const fs = require('fs')
 const mysql = require('mysql2/promise')
 
 async function main() {
@@ -8,6 +9,7 @@ async function main() {
 		host: env.SMOKE_HOST, port: Number(env.SMOKE_PORT), user: env.SMOKE_USER, password: env.SMOKE_PASSWORD,
 		database: env.SMOKE_SCHEMA, multipleStatements: true, dateStrings: true,
 		compress: Boolean(env.SMOKE_COMPRESS),
+		ssl: env.SMOKE_CA && { ca: fs.readFileSync(env.SMOKE_CA) },
 	})
 	const show = async (answer) => console.log(JSON.stringify((await answer)[0]))
 	const attempt = (what, answer) => answer.then(
@@ -30,7 +32,7 @@ async function main() {
 	await db.commit()
 	await show(db.query('SELECT COUNT(*), SUM(score) FROM people'))
 
-	const data = Buffer.alloc(20 << 20, Buffer.from(Array.from({ length: 256 }, (_, i) => i)))
+	const data = Buffer.alloc(env.SMOKE_BLOB << 20, Buffer.from(Array.from({ length: 256 }, (_, i) => i)))
 	await show(db.execute('INSERT INTO blobs VALUES (?, ?)', [1, data]))
 	const [rows] = await db.execute('SELECT data FROM blobs WHERE id = ?', [1])
 	console.log(crypto.createHash('sha256').update(rows[0].data).digest('hex'))
