@@ -110,17 +110,44 @@ func (s *SideBySide) WriteText(w io.Writer) error {
 	return b.Flush()
 }
 
+// writeRows prints as many tables as it takes for none to be wider than the others of a report: each has the first run
+// and some of the others, one at least.
 func (s *SideBySide) writeRows(w io.Writer) {
+	others := len(s.Files) - 1
+	for from := 1; from <= others; {
+		n := others - from + 1
+		t := s.table(from, n)
+		for n > 1 && t.width() > width {
+			n--
+			t = s.table(from, n)
+		}
+		if from > 1 {
+			fmt.Fprintln(w)
+		}
+		t.write(w)
+		from += n
+	}
+}
+
+// table compares n runs, the first of them by this index, with run 0.
+func (s *SideBySide) table(from, n int) *table {
+	runs := []int{0}
+	for i := range n {
+		runs = append(runs, from+i)
+	}
 	var t table
 	head := []string{"type"}
 	if s.byDigest {
 		head[0] = "digest"
 	}
 	for _, figure := range []string{"count", "mean", "p95"} {
-		for i := range s.Files {
+		for _, i := range runs {
 			head = append(head, figure+" "+letter(i))
 		}
-		for i := 1; i < len(s.Files) && figure != "count"; i++ {
+		if figure == "count" {
+			continue
+		}
+		for _, i := range runs[1:] {
 			head = append(head, letter(i)+"/A")
 		}
 	}
@@ -130,14 +157,15 @@ func (s *SideBySide) writeRows(w io.Writer) {
 		if row.Digest != "" {
 			name, note = row.Digest, row.Name
 		}
-		t.addWithNote(note, append([]string{name}, row.cells()...)...)
+		t.addWithNote(note, append([]string{name}, row.cells(runs)...)...)
 	}
-	t.write(w)
+	return &t
 }
 
-func (r SideRow) cells() []string {
+func (r SideRow) cells(runs []int) []string {
 	var counts, means, meanRatios, p95s, p95Ratios []string
-	for i, side := range r.Runs {
+	for _, i := range runs {
+		side := r.Runs[i]
 		counts = append(counts, units.Number(side.Count))
 		means, p95s = append(means, maybe(side.Mean, units.Duration)), append(p95s, maybe(side.P95, units.Duration))
 		if i > 0 {

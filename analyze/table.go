@@ -23,7 +23,16 @@ func (t *table) addWithNote(note string, cells ...string) {
 	t.notes = append(t.notes, note)
 }
 
-func (t *table) write(w io.Writer) {
+// width is that of the longest row, notes left out.
+func (t *table) width() int {
+	sum := 0
+	for _, w := range t.widths() {
+		sum += w + 2
+	}
+	return sum - 2
+}
+
+func (t *table) widths() []int {
 	var widths []int
 	for _, row := range t.rows {
 		for i, cell := range row {
@@ -33,6 +42,11 @@ func (t *table) write(w io.Writer) {
 			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
 		}
 	}
+	return widths
+}
+
+func (t *table) write(w io.Writer) {
+	widths := t.widths()
 	for i, row := range t.rows {
 		var line strings.Builder
 		for j, cell := range row {

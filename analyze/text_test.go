@@ -185,6 +185,26 @@ func TestSideBySide(t *testing.T) {
 	}
 }
 
+// Many runs take several tables, each against the first run, rather than lines nobody can read.
+func TestSideBySideOfManyRuns(t *testing.T) {
+	two := twoRuns(t)
+	reports := []*analyze.Report{two[0], two[1], two[1], two[1], two[1], two[1]}
+	var b strings.Builder
+	if err := analyze.NewSideBySide(reports).WriteText(&b); err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(b.String()) {
+		if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > 100 && !strings.HasPrefix(line, "Side") {
+			t.Errorf("a line of %d characters: %s", n, line)
+		}
+	}
+	for _, run := range []string{"B", "C", "D", "E", "F"} {
+		if n := strings.Count(b.String(), " "+run+"/A"); n != 2 {
+			t.Errorf("%d columns of ratios for run %s, want 2, of mean and p95:\n%s", n, run, b.String())
+		}
+	}
+}
+
 // Every field of the JSON is described in docs/analyze.md, and lists are lists even when empty.
 func TestJSONIsDocumented(t *testing.T) {
 	doc, err := os.ReadFile("../docs/analyze.md")

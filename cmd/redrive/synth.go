@@ -28,6 +28,13 @@ func newSynth(s streams) *cobra.Command {
 // runSynth keeps sysbench's streams and exit statuses: what it says goes to standard output, but for mistakes in the
 // command line.
 func runSynth(ctx context.Context, args []string, s streams) error {
+	switch {
+	case len(args) == 0:
+		fmt.Fprint(s.err, synthHelp())
+		return &exitError{exitFailed, nil}
+	case len(args) == 1 && args[0] == "-h":
+		args = []string{"--help"}
+	}
 	o, err := parseSynth(args)
 	var mistake *synthMistake
 	switch {
@@ -35,11 +42,11 @@ func runSynth(ctx context.Context, args []string, s streams) error {
 		mistake.print(s)
 		return &exitError{exitFailed, nil}
 	case o.help:
-		fmt.Fprint(s.out, synthHelp())
-		return nil
+		_, err := fmt.Fprint(s.out, synthHelp())
+		return err
 	case o.version:
-		fmt.Fprint(s.out, strings.TrimSuffix(synth.Banner(version), "\n"))
-		return nil
+		_, err := fmt.Fprint(s.out, strings.TrimSuffix(synth.Banner(version), "\n"))
+		return err
 	}
 	printed := s.out
 	if o.out == "-" {

@@ -45,7 +45,8 @@ func TestSynthMistakes(t *testing.T) {
 		{"--mysql-ignore-errors=often oltp_read_write run", banner + "FATAL: Invalid value for --mysql-ignore-errors: often\n", ""},
 		{"no_such_test run", banner + "FATAL: Cannot find benchmark 'no_such_test': no such built-in test, file or module; there are oltp_point_select, oltp_read_only, oltp_read_write\n", ""},
 		{"oltp_read_write", banner + "FATAL: oltp_read_write: Command is required. Supported commands: prepare, run, cleanup\n", ""},
-		{"", banner + "FATAL: a test is required: oltp_point_select, oltp_read_only, oltp_read_write\n", ""},
+		{"", "", synthHelp()},
+		{"--threads=1", banner + "FATAL: a test is required: oltp_point_select, oltp_read_only, oltp_read_write\n", ""},
 		{"oltp_read_write launch", banner, "Unknown command: launch\n"},
 		{"oltp_read_write run now", banner, "Unrecognized command line argument: now\n"},
 	}
@@ -118,6 +119,9 @@ func TestSynthHelpNamesEveryOption(t *testing.T) {
 	}
 	if status != 0 {
 		t.Errorf("--help: status %d", status)
+	}
+	if status, short, _ := runSynthCommand("-h"); status != 0 || short != out {
+		t.Errorf("-h: status %d and %q, want what --help gives", status, short)
 	}
 	if status, out, _ := runSynthCommand("--version"); status != 0 || !strings.HasPrefix(out, "sysbench 1.0.20") {
 		t.Errorf("--version: status %d, %q", status, out)
