@@ -148,19 +148,10 @@ func checkText(t *testing.T, s *capture.Statement, want string) {
 	}
 }
 
-// protocolServer is the shared server with no threads kept for new connections: they go on with the statement ids of the
-// connection before.
-func protocolServer(t *testing.T) *mysqltest.Server {
-	server := mysqltest.Shared(t)
-	server.Exec(t, "SET GLOBAL thread_cache_size = 0")
-	t.Cleanup(func() { server.Exec(t, "SET GLOBAL thread_cache_size = 256") })
-	return server
-}
-
 // Every command, under every combination: the replies are those of a direct connection to the byte, and every command
 // is in the record once.
 func TestEveryCommand(t *testing.T) {
-	server := protocolServer(t)
+	server := mysqltest.Shared(t)
 	schema := server.Schema(t)
 	p := start(t, server.Addr)
 	sent := map[uint64][]step{} // by the server's connection id
@@ -233,7 +224,7 @@ func checkRecord(t *testing.T, p *running, sent map[uint64][]step) {
 
 // Commands written byte by byte, and all of them in one segment.
 func TestSegments(t *testing.T) {
-	server := protocolServer(t)
+	server := mysqltest.Shared(t)
 	schema := server.Schema(t)
 	p := start(t, server.Addr)
 	slow := dialRaw(t, p.addr, schema, wire.DeprecateEOF|wire.SessionTrack)

@@ -23,7 +23,7 @@ func Shared(t testing.TB) *Server {
 	shared.Lock()
 	defer shared.Unlock()
 	if shared.server == nil && shared.err == nil {
-		shared.server, shared.err = Launch()
+		shared.server, shared.err = Launch("--thread-cache-size=0") // a kept thread gives its next connection statement ids from where it was
 	}
 	if shared.err != nil {
 		t.Fatal(shared.err)
