@@ -97,19 +97,15 @@ func runScript(t *testing.T, c client, addr string, blob int, more []string) str
 // awaitNoSession waits until the server has no session of the scripts' left, and counts how often it asked.
 func awaitNoSession(t *testing.T, server *mysqltest.Server) (polls uint64) {
 	t.Helper()
-	deadline := time.Now().Add(patience)
-	for {
-		var left int
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	eventually(ctx, t, "the script's sessions leave the server", func() bool {
 		polls++
-		err := server.DB().QueryRow("SELECT COUNT(*) FROM information_schema.processlist WHERE user = '" + smokeUser + "'").Scan(&left)
-		switch {
-		case err != nil:
+		var left int
+		if err := server.DB().QueryRow("SELECT COUNT(*) FROM information_schema.processlist WHERE user = '" + smokeUser + "'").Scan(&left); err != nil {
 			t.Fatal(err)
-		case left == 0:
-			return polls
-		case time.Now().After(deadline):
-			t.Fatalf("%d sessions of the script's are still at the server", left)
 		}
-		time.Sleep(10 * time.Millisecond)
-	}
+		return left == 0
+	})
+	return polls
 }

@@ -65,10 +65,6 @@ foreach (str_split($data, 8 << 20) as $part) {
 }
 $blob->execute();
 $blob->close();
-$whole = $db->prepare('UPDATE blobs SET data = ? WHERE id = 1'); // in one packet
-$whole->bind_param('s', $data);
-$whole->execute();
-$whole->close();
 echo hash('sha256', $db->query('SELECT data FROM blobs WHERE id = 1')->fetch_row()[0]), "\n";
 
 attempt('missing', fn() => $db->query('SELECT * FROM missing'));
