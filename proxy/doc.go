@@ -2,6 +2,7 @@
 // backend, and statements to a capture. The relay comes first: bytes are passed on before they are looked at, nothing
 // waits for the recording, and a connection that is not understood is still relayed.
 //
-// Two things are changed on the way: of the server's offer TLS and compression are withheld, unless the Proxy is told to
-// let them pass or to end TLS itself. Everything else passes as it is.
+// A login is carried over packet by packet (internal/login): either side may have TLS. Of the server's offer only TLS and
+// compression are changed, to what can be kept; everything else passes as it is, and no password is known here. After
+// the login two goroutines relay, one for each direction.
 package proxy

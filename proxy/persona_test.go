@@ -83,7 +83,10 @@ func talkToPersona(t *testing.T, persona *mysqltest.Persona, a account, addr str
 		t.Errorf("capabilities %x, want query attributes and optional metadata: nothing else is withheld", caps)
 	}
 	for _, command := range [][]byte{
-		wire.AppendQuery(nil, []byte("SELECT 1"), nil, caps), {wire.ComStatistics}, {wire.ComPing}, {wire.ComResetConnection},
+		wire.AppendQuery(nil, []byte("SELECT 1"), nil, caps),
+		{wire.ComStatistics},
+		{wire.ComPing},
+		{wire.ComResetConnection},
 		append([]byte{wire.ComStmtPrepare}, "SELECT 'prepared'"...), wire.AppendExecute(nil, 1, 0, nil, nil, nil),
 		wire.AppendQuery(nil, []byte("DO 1"), nil, caps),
 	} {

@@ -363,7 +363,8 @@ func TestLoginsBrokenOff(t *testing.T) {
 	half, _ := wire.AppendPacket(nil, 1, (&wire.HandshakeResponse{Capabilities: wire.Protocol41, User: "u"}).Append(nil))
 	for _, sent := range [][]byte{
 		nil, half[:3], half[:20], sslRequest, append(sslRequest[:len(sslRequest):len(sslRequest)], "garbage instead of a ClientHello"...),
-		[]byte("GET / HTTP/1.1\r\nHost: example.org\r\n\r\n"), {0xFF, 0xFF, 0xFF, 0},
+		[]byte("GET / HTTP/1.1\r\nHost: example.org\r\n\r\n"),
+		{0xFF, 0xFF, 0xFF, 0},
 	} {
 		conn, err := net.Dial("tcp", p.addr)
 		if err != nil {
