@@ -157,20 +157,26 @@ func sysbench(t *testing.T, addr, schema string, args ...string) mysqltest.Repor
 // records reads a whole capture.
 func records(t *testing.T, file string) []capture.Record {
 	t.Helper()
+	all, err := readRecords(t, file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// readRecords reads as much of a capture as can be read, and says why it ends if that is no clean end.
+func readRecords(t *testing.T, file string) (all []capture.Record, end error) {
+	t.Helper()
 	f, err := os.Open(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	var all []capture.Record
 	r := capture.NewReader(f, file)
 	for r.Next() {
 		all = append(all, *r.Record().Clone())
 	}
-	if err := r.Err(); err != nil {
-		t.Fatal(err)
-	}
-	return all
+	return all, r.Err()
 }
 
 // statements are a capture's statements that ran SQL.

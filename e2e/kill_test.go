@@ -88,18 +88,9 @@ func compareWithLog(t *testing.T, file, log string, until time.Time, texts bool)
 // wholeRecords reads a capture up to where it was cut.
 func wholeRecords(t *testing.T, file string) []capture.Record {
 	t.Helper()
-	f, err := os.Open(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	var all []capture.Record
-	r := capture.NewReader(f, file)
-	for r.Next() {
-		all = append(all, *r.Record().Clone())
-	}
-	if r.Err() == nil || !strings.Contains(r.Err().Error(), file+": offset ") {
-		t.Errorf("reading a file cut short: error %v, want one that names file and offset", r.Err())
+	all, err := readRecords(t, file)
+	if err == nil || !strings.Contains(err.Error(), file+": offset ") {
+		t.Errorf("reading a file cut short: error %v, want one that names file and offset", err)
 	}
 	return all
 }

@@ -497,6 +497,10 @@ func TestSixteenMiB(t *testing.T) {
 		if got := l.statements[0].Outcome.Rows; got != 1 {
 			t.Errorf("payload of %d bytes: %d rows, want 1", length, got)
 		}
+		reply := resultSet(1, baseCaps|wire.DeprecateEOF, 2, row)
+		if got := l.statements[0].Outcome.ReplyBytes; got != uint64(len(reply)) {
+			t.Errorf("row of %d bytes: %d bytes of reply counted, want %d", length, got, len(reply))
+		}
 		wantBytes := uint64(length + wire.HeaderLen*(1+length/wire.MaxPayload))
 		if got := l.statements[0].RequestBytes; got != wantBytes {
 			t.Errorf("payload of %d bytes: %d bytes counted, want %d", length, got, wantBytes)

@@ -29,6 +29,16 @@ type Piece struct {
 	Length int    // payload length of the logical packet's first physical packet
 	Head   bool   // Data begins the logical packet
 	Tail   bool   // Data ends it
+	Opens  bool   // Data begins a physical packet: a header stood before it
+}
+
+// StreamBytes is how many bytes of the stream the piece takes, its header included.
+func (p Piece) StreamBytes() uint64 {
+	n := uint64(len(p.Data))
+	if p.Opens {
+		n += HeaderLen
+	}
+	return n
 }
 
 // A Splitter cuts a stream of bytes into pieces of logical packets. It copies nothing but headers; the zero value
@@ -41,6 +51,7 @@ type Splitter struct {
 	full      bool // the physical packet at hand has MaxPayload bytes: another follows
 	continued bool // the next header belongs to the logical packet at hand
 	headless  bool // no piece of the logical packet at hand has been given out
+	unopened  bool // nor of the physical packet at hand
 	inPayload bool
 }
 
@@ -66,8 +77,11 @@ func (s *Splitter) Next(b []byte) (p Piece, rest []byte, ok bool) {
 	}
 	n := min(len(b), s.remaining)
 	s.remaining -= n
-	p = Piece{Data: b[:n:n], Seq: s.header[3], Length: s.length, Head: s.headless, Tail: s.remaining == 0 && !s.full}
-	s.headless = false
+	p = Piece{
+		Data: b[:n:n], Seq: s.header[3], Length: s.length,
+		Head: s.headless, Tail: s.remaining == 0 && !s.full, Opens: s.unopened,
+	}
+	s.headless, s.unopened = false, false
 	if s.remaining == 0 {
 		s.inPayload = false
 		s.have = 0
@@ -80,7 +94,7 @@ func (s *Splitter) begin(b0, b1, b2, seq byte) {
 	s.remaining = int(b0) | int(b1)<<8 | int(b2)<<16
 	s.header[3] = seq
 	s.full = s.remaining == MaxPayload
-	s.inPayload = true
+	s.inPayload, s.unopened = true, true
 	if !s.continued {
 		s.length = s.remaining
 		s.headless = true

@@ -131,9 +131,8 @@ func (r *Reply) Done() bool { return r.state == replyDone }
 
 // Feed takes the next piece. It reports whether the reply ended with it; an error wraps ErrLost.
 func (r *Reply) Feed(p Piece) (done bool, err error) {
-	r.Outcome.ReplyBytes += uint64(len(p.Data))
+	r.Outcome.ReplyBytes += p.StreamBytes()
 	if p.Head {
-		r.Outcome.ReplyBytes += HeaderLen
 		if len(p.Data) > 0 && !r.begun {
 			r.begun = p.Data[0] != 0xFF || !r.caps.Has(Progress)
 		}
