@@ -76,8 +76,27 @@ func TestAttachInTheMiddle(t *testing.T) {
 	if printed := mustRedrive(t, "proxy", "record", "status", "--control", control); !strings.Contains(printed, file) {
 		t.Errorf("record status printed %q", printed)
 	}
-	if printed := mustRedrive(t, "proxy", "record", "stop", "--control", control); !strings.Contains(printed, "0 shed") {
+	if r := redrive(t, "proxy", "record", "start", "--control", control, "--out", filepath.Join(dir, "other.rdt")); r.status != 1 || !strings.Contains(r.stderr, "being recorded already") {
+		t.Errorf("record start twice: exit status %d, %q", r.status, r.stderr)
+	}
+	if r := redrive(t, "proxy", "record", "rotate", "--control", control, "--out", file); r.status != 1 || !strings.Contains(r.stderr, "exists already") {
+		t.Errorf("record rotate into the same file: exit status %d, %q", r.status, r.stderr)
+	}
+	next := filepath.Join(dir, "next.rdt")
+	if printed := mustRedrive(t, "proxy", "record", "rotate", "--control", control, "--out", next); !strings.Contains(printed, "closed "+file) || !strings.Contains(printed, "0 shed") || !strings.Contains(printed, next) {
+		t.Errorf("record rotate printed %q", printed)
+	}
+	if _, err := db.Exec("DO 1"); err != nil {
+		t.Fatal(err)
+	}
+	if printed := mustRedrive(t, "proxy", "record", "stop", "--control", control); !strings.Contains(printed, "closed "+next) {
 		t.Errorf("record stop printed %q", printed)
+	}
+	if r := redrive(t, "proxy", "record", "stop", "--control", control); r.status != 1 || !strings.Contains(r.stderr, "nothing is being recorded") {
+		t.Errorf("record stop twice: exit status %d, %q", r.status, r.stderr)
+	}
+	if got := statements(t, next); len(got) != 1 || string(got[0].Text) != "DO 1" {
+		t.Errorf("%d statements in the second file, want DO 1 alone", len(got))
 	}
 	db.Close()
 	p.stop(t)

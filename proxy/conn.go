@@ -29,20 +29,21 @@ type conn struct {
 	ends     proxyproto.Header // of the connection as the client sees it
 	origin   string            // the client's address
 
-	mu       sync.Mutex // guards what follows
-	client   net.Conn   // replaced when TLS begins
-	server   net.Conn   // nil until dialed; replaced when TLS begins
-	follower session.Follower
-	pending  chunk             // bytes on their way that the follower has not been shown
-	recorder *capture.Recorder // the recording it takes part in; nil for none
-	next     *capture.Recorder // the one it should be in: it changes over between two commands
-	number   uint64            // of the last command that was done
-	totals   Totals
-	loggedIn bool
-	lost     string // why the follower gave up
-	stopped  bool   // we hung up
-	ended    error  // the first error of a socket, if it was not an end
-	closer   capture.EndReason
+	mu               sync.Mutex // guards what follows
+	client           net.Conn   // replaced when TLS begins
+	server           net.Conn   // nil until dialed; replaced when TLS begins
+	follower         session.Follower
+	pending          chunk             // bytes on their way that the follower has not been shown
+	recorder         *capture.Recorder // the recording it takes part in; nil for none
+	next             *capture.Recorder // the one it should be in: it changes over between two commands
+	number           uint64            // of the last command that was done
+	totals           Totals
+	loggedIn         bool
+	secretStatements map[uint32]bool // ids of prepared statements that may bear a password
+	lost             string          // why the follower gave up
+	stopped          bool            // we hung up
+	ended            error           // the first error of a socket, if it was not an end
+	closer           capture.EndReason
 }
 
 // A chunk is what one read delivered, while it is being passed on.
@@ -127,6 +128,7 @@ func (c *conn) refuse(cause error) {
 	defer c.mu.Unlock()
 	c.totals.Refused++
 	c.record(&capture.SessionEnd{Reason: capture.EndBroken, Errno: 1105, Detail: message})
+	c.recorder, c.next = nil, nil // nothing comes after the end
 }
 
 // upload passes on what the client sends.

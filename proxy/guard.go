@@ -27,7 +27,10 @@ func (c *conn) passGuarded() error {
 			return readError(err)
 		}
 		length := wire.HeaderLen + payloadLen(head)
-		if len(head) > wire.HeaderLen && head[wire.HeaderLen-1] == 0 && head[wire.HeaderLen] == wire.ComChangeUser && c.quiet() {
+		if len(head) > wire.HeaderLen && head[wire.HeaderLen-1] == 0 && head[wire.HeaderLen] == wire.ComChangeUser && !c.uploading() {
+			if !c.quiet() { // the error would be read as the answer to another command
+				return c.hangUpOnUserChange()
+			}
 			if err := c.refuseUserChange(); err != nil {
 				return err
 			}
@@ -75,6 +78,22 @@ func (c *conn) quiet() bool {
 	defer c.mu.Unlock()
 	c.look()
 	return c.follower.Quiet()
+}
+
+// uploading reports whether what the client sends is of a file that it was asked for, and no command.
+func (c *conn) uploading() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.look()
+	return c.lost == "" && c.follower.Uploading()
+}
+
+// hangUpOnUserChange ends a connection on which a change of user can be neither passed nor refused in its turn.
+func (c *conn) hangUpOnUserChange() error {
+	c.proxy.Logger.Warn("change of user refused by hanging up: --backend-ssl-mode required encrypts that connection",
+		"session", c.id, "client", c.origin)
+	c.client.Close()
+	return nil
 }
 
 func (c *conn) refuseUserChange() error {

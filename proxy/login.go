@@ -32,6 +32,7 @@ func (c *conn) logIn() bool {
 		conn: c, exchange: login.Exchange{Terms: c.terms()},
 		clientIn: packetReader{conn: c.client, clock: c.proxy.Clock}, serverIn: packetReader{conn: c.server, clock: c.proxy.Clock},
 	}
+	c.server.SetReadDeadline(time.Now().Add(c.proxy.dialTimeout())) // for the greeting
 	for l.exchange.Going() {
 		if err := l.step(); err != nil {
 			return !errors.Is(err, errStopped) && l.letGo()
@@ -60,6 +61,11 @@ func (l *loginShell) step() error {
 func (l *loginShell) fromServer(a arrival) error {
 	if errors.Is(a.err, errLong) {
 		return l.tooLong(a, false)
+	}
+	l.server.SetReadDeadline(time.Time{})
+	if l.exchange.State() == login.Greeting && errors.Is(a.err, os.ErrDeadlineExceeded) {
+		l.refuse(fmt.Errorf("connected, but it sent no greeting within %s", l.proxy.dialTimeout()))
+		return errStopped
 	}
 	if a.err != nil {
 		if l.exchange.State() == login.Greeting && errors.Is(a.err, io.EOF) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"redrive/capture"
+	"redrive/internal/proxyproto"
 	"redrive/internal/wire"
 )
 
@@ -68,7 +69,7 @@ func readPacket(r io.Reader) ([]byte, error) {
 	}
 	header := packet.Bytes()
 	length := int64(header[0]) | int64(header[1])<<8 | int64(header[2])<<16
-	if length > maxLoginPacket {
+	if length > maxLoginPacket || proxyproto.Looks(header) {
 		return header, errLong
 	}
 	_, err := io.CopyN(&packet, r, length)

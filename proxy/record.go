@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bytes"
+	"fmt"
 
 	"redrive/capture"
 	"redrive/internal/sqltext"
@@ -37,7 +38,7 @@ func (c *conn) Done(s *capture.Statement) {
 		return
 	}
 	s.Session = c.id
-	mask(s)
+	c.mask(s)
 	c.recorder.Statement(s)
 }
 
@@ -46,12 +47,12 @@ func (c *conn) begin(s *capture.Statement) {
 	s.Session = c.id
 	s.Flags |= capture.Begun
 	open := *s
-	mask(&open)
+	c.mask(&open)
 	c.recorder.Begin(&open)
 }
 
 func (c *conn) Lost(reason string, clientOffset, serverOffset uint64) {
-	c.lost = reason
+	c.lost = fmt.Sprintf("%s (behind byte %d of the client and byte %d of the server)", reason, clientOffset, serverOffset)
 	c.totals.Opaque++
 	c.proxy.Logger.Warn("connection no longer followed; it is relayed all the same", "session", c.id,
 		"reason", reason, "client_offset", clientOffset, "server_offset", serverOffset)
@@ -82,6 +83,7 @@ func (c *conn) finish() {
 		record.Detail = c.ended.Error()
 	}
 	c.record(&record)
+	c.recorder, c.next = nil, nil // nothing comes after the end
 }
 
 func (c *conn) record(end *capture.SessionEnd) {
@@ -97,18 +99,51 @@ func (c *conn) record(end *capture.SessionEnd) {
 
 // mask takes the literals out of a statement that may bear a password. It must not touch the bytes of s.Text, which
 // are the follower's.
-func mask(s *capture.Statement) {
+func (c *conn) mask(s *capture.Statement) {
 	switch s.Command {
-	case wire.ComInitDB, wire.ComFieldList, wire.ComChangeUser, wire.ComStmtSendLongData, wire.ComStmtBulkExecute:
-		return // names and data are no statements
+	case wire.ComInitDB, wire.ComFieldList, wire.ComChangeUser:
+		return // names are no statements
+	case wire.ComRegisterSlave: // a replica tells its password
+		s.Text = nil
+	case wire.ComStmtSendLongData:
+		if !c.secretStatements[s.StatementID] {
+			return
+		}
+		s.Text = nil
+	default:
+		if !mayBearPassword(s.Text) && !changesAccounts(s) {
+			c.forgetSecret(s)
+			return
+		}
+		c.noteSecret(s)
+		s.Text = sqltext.Normalize(nil, s.Text)
 	}
-	if !mayBearPassword(s.Text) {
-		return
-	}
-	s.Text = sqltext.Normalize(nil, s.Text)
 	s.Params = capture.Params{}
 	s.Attributes = nil
 	s.Flags |= capture.Masked
+}
+
+// noteSecret remembers a statement that may bear a password, for the long data that is sent for it.
+func (c *conn) noteSecret(s *capture.Statement) {
+	if s.Command != wire.ComStmtPrepare || s.StatementID == 0 {
+		return
+	}
+	if c.secretStatements == nil {
+		c.secretStatements = map[uint32]bool{}
+	}
+	c.secretStatements[s.StatementID] = true
+}
+
+// forgetSecret notes that the id belongs to another statement now.
+func (c *conn) forgetSecret(s *capture.Statement) {
+	if s.Command == wire.ComStmtPrepare && len(c.secretStatements) > 0 {
+		delete(c.secretStatements, s.StatementID)
+	}
+}
+
+// changesAccounts reports whether a statement is sent in the schema that keeps the accounts, and is no plain SELECT.
+func changesAccounts(s *capture.Statement) bool {
+	return bytes.EqualFold(s.Schema, accountSchema) && s.RunsSQL() && len(s.Text) > 0 && s.Text[0]|0x20 != 's'
 }
 
 // mayBearPassword is quick for what applications send all day, and errs on the side of caution for the rest: a
@@ -147,7 +182,7 @@ var (
 )
 
 func concernsAccounts(text []byte) bool {
-	return containsAny(text, passwordFunctions) || bytes.Contains(text, accountSchema) && containsAny(text, accountTables)
+	return containsAny(text, passwordFunctions) || containsAnyFold(text, accountTables)
 }
 
 func containsAny(text []byte, words [][]byte) bool {

@@ -60,7 +60,11 @@ func (c *conn) change(to *capture.Recorder, late bool) (left bool, unfinished ui
 		return false, 0
 	}
 	unfinished = uint64(c.follower.InFlight())
+	if c.follower.Arriving() != 0 {
+		unfinished++
+	}
 	c.endRecording()
+	c.enter(c.proxy.Clock.Now()) // what is in flight is unfinished there, and whole here
 	return true, unfinished
 }
 
@@ -76,7 +80,10 @@ func (c *conn) leave() {
 }
 
 func (c *conn) endRecording() {
-	if c.loggedIn {
+	switch {
+	case c.lost != "":
+		c.record(&capture.SessionEnd{Reason: capture.EndOpaque, Detail: c.lost, Commands: c.number})
+	case c.loggedIn:
 		c.record(&capture.SessionEnd{Reason: capture.EndStopped, Detail: "the recording ended", Commands: c.number})
 	}
 	c.recorder = nil
@@ -96,14 +103,23 @@ func (c *conn) join(at time.Duration) {
 		c.record(&capture.SessionEnd{Reason: capture.EndOpaque, Detail: c.lost})
 		c.recorder = nil
 	case c.follower.Quiet():
-		c.recorder = c.next
-		state := c.follower.State()
-		state.At = at
-		for i := range state.Prepared {
-			if text := &state.Prepared[i].Text; mayBearPassword(*text) {
-				*text = sqltext.Normalize(nil, *text)
-			}
-		}
-		c.start(&state)
+		c.enter(at)
 	}
+}
+
+// enter begins the session's part in the recording it should be in, with a record of its state.
+func (c *conn) enter(at time.Duration) {
+	if c.next == nil {
+		return
+	}
+	c.recorder = c.next
+	state := c.follower.State()
+	state.At = at
+	for i := range state.Prepared {
+		if text := &state.Prepared[i].Text; mayBearPassword(*text) {
+			*text = sqltext.Normalize(nil, *text)
+		}
+	}
+	c.start(&state)
+	c.follower.EachOpen(func(s *capture.Statement) { s.Flags &^= capture.Begun }) // not in this one
 }

@@ -6,8 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"sync"
+	"syscall"
 	"time"
 
 	"redrive/capture"
@@ -42,11 +42,15 @@ type recordingControl struct {
 // recorderBudget bounds the records on their way to the file. A statement of --max-statement must find room.
 const recorderBudget = 192 << 20
 
-// open makes a recorder that writes to a new file.
-func (c *recordingControl) open(ctx context.Context, name string) (*capture.Recorder, *output, error) {
+// open makes a recorder that writes to a new file. A server that cannot be asked who it is is an error only when the
+// proxy starts: later the recording matters more.
+func (c *recordingControl) open(ctx context.Context, name string, starting bool) (*capture.Recorder, *output, error) {
 	header, err := c.header(ctx)
-	if err != nil {
+	switch {
+	case err != nil && starting:
 		return nil, nil, err
+	case err != nil:
+		c.proxy.Logger.Warn("the server was not asked who it is; the recording goes on without", "error", err)
 	}
 	file, err := createOutput(name, c.streams.out)
 	if err != nil {
@@ -62,12 +66,12 @@ func (c *recordingControl) open(ctx context.Context, name string) (*capture.Reco
 
 // begin opens the recording that the proxy starts with.
 func (c *recordingControl) begin(ctx context.Context, name string) error {
-	recorder, file, err := c.open(ctx, name)
+	recorder, file, err := c.open(ctx, name, true)
 	if err != nil {
 		return err
 	}
 	c.name, c.file, c.recorder = name, file, recorder
-	c.proxy.Recorder = recorder
+	c.proxy.Record(recorder)
 	return nil
 }
 
@@ -76,7 +80,7 @@ func (c *recordingControl) change(ctx context.Context, out string) (closed strin
 	var recorder *capture.Recorder
 	var file *output
 	if out != "" {
-		if recorder, file, err = c.open(ctx, out); err != nil {
+		if recorder, file, err = c.open(ctx, out, false); err != nil {
 			return "", nil, err
 		}
 	}
@@ -133,16 +137,13 @@ func (c *recordingControl) answer(ctx context.Context, r request) response {
 
 // listenControl creates the control socket, which the owner alone may use.
 func listenControl(ctx context.Context, path string) (net.Listener, error) {
-	if err := removeStaleSocket(path); err != nil {
+	if err := removeStaleSocket("--control", path); err != nil {
 		return nil, err
 	}
+	defer syscall.Umask(syscall.Umask(0o177)) // so that nobody else can connect even for a moment
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "unix", path)
 	if err != nil {
-		return nil, fmt.Errorf("--control %s: %w", path, err)
-	}
-	if err := os.Chmod(path, 0o600); err != nil {
-		listener.Close()
 		return nil, fmt.Errorf("--control %s: %w", path, err)
 	}
 	return listener, nil
@@ -157,7 +158,7 @@ func (c *recordingControl) serve(ctx context.Context, listener net.Listener) {
 		if err != nil {
 			return
 		}
-		c.serveOne(ctx, conn)
+		go c.serveOne(ctx, conn)
 	}
 }
 

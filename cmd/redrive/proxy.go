@@ -181,7 +181,7 @@ func listen(ctx context.Context, address string) (net.Listener, error) {
 		return nil, err
 	}
 	if network == "unix" {
-		if err := removeStaleSocket(addr); err != nil {
+		if err := removeStaleSocket("--listen", addr); err != nil {
 			return nil, err
 		}
 	}
@@ -194,14 +194,14 @@ func listen(ctx context.Context, address string) (net.Listener, error) {
 }
 
 // removeStaleSocket removes a socket that nobody listens on any more.
-func removeStaleSocket(path string) error {
+func removeStaleSocket(flag, path string) error {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && info.Mode()&fs.ModeSocket == 0 {
 		return nil // what stands there else is for Listen to complain of
 	}
 	if conn, err := net.Dial("unix", path); err == nil {
 		conn.Close()
-		return fmt.Errorf("--listen %s: another program listens there", path)
+		return fmt.Errorf("%s %s: another program listens there", flag, path)
 	}
 	return os.Remove(path)
 }

@@ -151,7 +151,7 @@ func (f *Follower) recycle(c *command) {
 	schema := c.statement.Schema[:0]
 	c.statement = capture.Statement{Schema: schema}
 	c.code, c.payload, c.length, c.hash, c.newSchema, c.long = 0, payload, 0, nil, nil, c.long[:0]
-	c.cut, c.read, c.refused, c.parting = false, false, 0, 0
+	c.cut, c.read, c.fileLost, c.refused, c.parting = false, false, false, 0, 0
 	if len(f.spare) < 4 {
 		f.spare = append(f.spare, c)
 	}

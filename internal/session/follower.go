@@ -194,13 +194,16 @@ func (f *Follower) Idle() bool { return f.Quiet() && !f.transactions.Open() }
 
 // Quiet reports whether the follower stands between two commands of a session that is logged in.
 func (f *Follower) Quiet() bool {
-	return f.stage == stageCommands && len(f.queue) == 0 && f.client.atBoundary() && f.server.atBoundary()
+	return f.stage == stageCommands && len(f.queue) == 0 && !f.uploading && f.client.atBoundary() && f.server.atBoundary()
 }
+
+// Uploading reports whether the client is sending a file that the server asked for.
+func (f *Follower) Uploading() bool { return f.uploading }
 
 // InFlight is the number of commands sent and not yet answered.
 func (f *Follower) InFlight() int { return len(f.queue) }
 
-// State describes the session as it is now, for a recording that begins in its midst: call it when Quiet. Session, At,
+// State describes the session as it is now, for a recording that begins in its midst. Session, At,
 // Accepted and Client are left to the caller. The slices are valid until the next bytes are shown.
 func (f *Follower) State() capture.SessionStart {
 	state := f.start
@@ -214,7 +217,7 @@ func (f *Follower) State() capture.SessionStart {
 		state.Prepared = append(state.Prepared, capture.Prepared{ID: id, Params: uint16(p.params), Types: p.types, Text: p.text})
 	}
 	slices.SortFunc(state.Prepared, func(a, b capture.Prepared) int { return cmp.Compare(a.ID, b.ID) })
-	state.Unknown = "session and user variables, temporary tables, locks, open cursors"
+	state.Unknown = "session and user variables, temporary tables, locks, open cursors, statements prepared by SQL, long data sent for the next execute"
 	return state
 }
 
