@@ -58,3 +58,40 @@ func TestUserChangeIsNotSentInClear(t *testing.T) {
 		checkNoSecret(t, p, &log, secret)
 	}
 }
+
+// Behind a command that has no answer yet a change of user can be refused by no packet: the connection ends.
+func TestUserChangePipelined(t *testing.T) {
+	const secret = "Changed-4716"
+	certificate := mysqltest.NewCertificate(t)
+	offer := wire.Protocol41 | wire.SecureConnection | wire.PluginAuth
+	behind := make(chan []byte, 1)
+	peer := mysqltest.NewPeer(t, func(c *mysqltest.PeerConn) {
+		c.Accept("8.0.36", offer)
+		c.Expect([]byte{wire.ComPing})
+		more, _ := c.Next()
+		behind <- more
+	})
+	var log lockedBuffer
+	p := start(t, peer.Addr, clientTLS(certificate), logInto(&log))
+	conn, err := net.Dial("tcp", p.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	readPacket(t, conn)
+	h := wire.HandshakeResponse{Capabilities: offer | wire.SSL, User: "u", Plugin: wire.PluginNative}
+	send(conn, 1, h.AppendSSLRequest(nil))
+	secured := tls.Client(conn, &tls.Config{RootCAs: certificate.Roots, ServerName: "localhost"})
+	send(secured, 2, h.Append(nil))
+	readPacket(t, secured)
+	commands, _ := wire.AppendPacket(nil, 0, []byte{wire.ComPing})
+	commands, _ = wire.AppendPacket(commands, 0, append([]byte("\x11other\x00\x0c"+secret+"app\x00\x2d\x00mysql_clear_password\x00"), 0))
+	secured.Write(commands)
+	if more := <-behind; len(more) > 0 {
+		t.Errorf("the server got %q behind the ping, want the connection to end", more)
+	}
+	checkNoSecret(t, p, &log, secret)
+	if !strings.Contains(log.String(), "--backend-ssl-mode") {
+		t.Errorf("the log does not tell why: %s", log.String())
+	}
+}

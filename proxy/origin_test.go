@@ -149,6 +149,7 @@ func TestHeadersRefused(t *testing.T) {
 		{"a health check", "", "", requireHeader, capture.EndClient},
 		{"late", "late", "i/o timeout", func(p *proxy.Proxy) { requireHeader(p); p.HeaderTimeout = time.Millisecond }, capture.EndRejected},
 		{"unasked", "PROXY TCP4 192.0.2.7 198.51.100.1 1 2\r\n", "--proxy-protocol-from", func(*proxy.Proxy) {}, capture.EndRejected},
+		{"unasked, of version 2", "\r\n\r\n\x00\r\nQUIT\n\x20\x00\x00\x00", "--proxy-protocol-from", func(*proxy.Proxy) {}, capture.EndRejected},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

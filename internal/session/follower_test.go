@@ -18,6 +18,7 @@ import (
 type listener struct {
 	lines      []string
 	statements []capture.Statement
+	files      []string // sent for LOCAL INFILE, by statement
 	starts     []capture.SessionStart
 	lost       string
 	end        session.End
@@ -74,6 +75,7 @@ func (l *listener) Done(s *capture.Statement) {
 	kept := *s
 	kept.Text, kept.Schema, kept.Attributes = bytes.Clone(s.Text), bytes.Clone(s.Schema), bytes.Clone(s.Attributes)
 	l.statements = append(l.statements, kept)
+	l.files = append(l.files, string(s.File))
 }
 
 func (l *listener) Lost(reason string, _, _ uint64) { l.lost = reason }
@@ -579,6 +581,41 @@ func TestTimes(t *testing.T) {
 	got := []time.Duration{s.Received, s.Complete, s.Sent, s.First, s.Done, s.Stalled}
 	if want := []time.Duration{100, 110, 130, 125, 140, 7}; fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("received, complete, sent, first, done, stalled = %v, want %v", got, want)
+	}
+}
+
+// A file that is too long to be kept takes nothing from those that come later.
+func TestKeptFiles(t *testing.T) {
+	l := &listener{}
+	f := session.Follower{Handler: l, MaxStatement: 100, KeepFiles: true}
+	show := func(c chunk) {
+		if c.fromClient {
+			f.FromClient(c.data, 1, 1)
+		} else {
+			f.FromServer(c.data, 1)
+		}
+	}
+	for _, c := range login(baseCaps) {
+		show(c)
+	}
+	want := []string{"a,b\n", "", "c,d\n", ""}
+	for _, content := range []string{"a,b\n", strings.Repeat("x", 101), "c,d\n", ""} {
+		show(command(wire.ComQuery, "LOAD DATA LOCAL INFILE 'x' INTO TABLE t"))
+		show(server(1, []byte("\xfbx")...))
+		if content != "" {
+			show(client(2, []byte(content)...))
+		}
+		show(client(3))
+		show(server(4, okPayload(1, 2)...))
+	}
+	for i, s := range l.statements {
+		kept := i != 1
+		if l.files[i] != want[i] || s.Flags.Has(capture.FileKept) != kept {
+			t.Errorf("file %d: %q, flags %q, want %q, kept %t", i, l.files[i], s.Flags.Names(), want[i], kept)
+		}
+	}
+	if len(l.statements) != len(want) {
+		t.Errorf("%d statements, want %d", len(l.statements), len(want))
 	}
 }
 
