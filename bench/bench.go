@@ -13,9 +13,10 @@ const schema = "sbtest"
 // A bench is one run's server, folder and settings.
 type bench struct {
 	*options
-	server *mysqltest.Server
-	dir    string
-	log    io.Writer // progress
+	server     *mysqltest.Server
+	dir        string
+	log        io.Writer // progress
+	recordings int       // captures of the paths so far
 }
 
 func (b *bench) prepare(ctx context.Context) error {

@@ -38,7 +38,8 @@ func (b *bench) startContenders() ([]*contender, error) {
 		b.startHAProxy,
 		func() (*contender, error) { return b.startProxy(relayingPath) },
 		func() (*contender, error) {
-			return b.startProxy(recordingPath, "--out", filepath.Join(b.dir, "paths.rdt"))
+			b.recordings++ // each level of threads has a file of its own
+			return b.startProxy(recordingPath, "--out", filepath.Join(b.dir, fmt.Sprintf("paths%d.rdt", b.recordings)))
 		},
 	} {
 		c, err := start()
