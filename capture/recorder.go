@@ -183,12 +183,12 @@ func (r *Recorder) Close(unfinished uint64) (Ledger, error) {
 }
 
 // admit makes room for a record with size bytes of byte strings. "" means that it may be stored, else it says why
-// not. Reserved room is an eighth on top of the budget.
+// not. Reserved room is half as much again on top of the budget.
 func (r *Recorder) admit(size int, reserved bool) (reason string) {
 	need := size + recordCost
 	limit := r.opts.Budget
-	if reserved {
-		limit += limit / 8
+	if reserved { // ample: a column that was all zeros so far may take thousands of bytes at its first value
+		limit += limit / 2
 	}
 	for r.opts.Block && r.pending() > 0 && r.pending()+need > limit && r.err == nil && !r.closed {
 		r.cut()
