@@ -33,17 +33,7 @@ func TestUserChangeIsNotSentInClear(t *testing.T) {
 	for _, piece := range []int{len(commands), 1, 4, 11} {
 		var log lockedBuffer
 		p := start(t, peer.Addr, clientTLS(certificate), logInto(&log))
-		conn, err := net.Dial("tcp", p.addr)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
-		readPacket(t, conn)
-		h := wire.HandshakeResponse{Capabilities: offer | wire.SSL, User: "u", Plugin: wire.PluginNative}
-		send(conn, 1, h.AppendSSLRequest(nil))
-		secured := tls.Client(conn, &tls.Config{RootCAs: certificate.Roots, ServerName: "localhost"})
-		send(secured, 2, h.Append(nil))
-		readPacket(t, secured)
+		secured := securedLogin(t, p.addr, certificate, offer)
 		for rest := commands; len(rest) > 0; rest = rest[min(piece, len(rest)):] {
 			secured.Write(rest[:min(piece, len(rest))]) // a record of TLS each
 		}
@@ -73,17 +63,7 @@ func TestUserChangePipelined(t *testing.T) {
 	})
 	var log lockedBuffer
 	p := start(t, peer.Addr, clientTLS(certificate), logInto(&log))
-	conn, err := net.Dial("tcp", p.addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	readPacket(t, conn)
-	h := wire.HandshakeResponse{Capabilities: offer | wire.SSL, User: "u", Plugin: wire.PluginNative}
-	send(conn, 1, h.AppendSSLRequest(nil))
-	secured := tls.Client(conn, &tls.Config{RootCAs: certificate.Roots, ServerName: "localhost"})
-	send(secured, 2, h.Append(nil))
-	readPacket(t, secured)
+	secured := securedLogin(t, p.addr, certificate, offer)
 	commands, _ := wire.AppendPacket(nil, 0, []byte{wire.ComPing})
 	commands, _ = wire.AppendPacket(commands, 0, append([]byte("\x11other\x00\x0c"+secret+"app\x00\x2d\x00mysql_clear_password\x00"), 0))
 	secured.Write(commands)
@@ -94,4 +74,21 @@ func TestUserChangePipelined(t *testing.T) {
 	if !strings.Contains(log.String(), "--backend-ssl-mode") {
 		t.Errorf("the log does not tell why: %s", log.String())
 	}
+}
+
+// securedLogin logs in over TLS at a peer that takes anybody.
+func securedLogin(t *testing.T, addr string, certificate *mysqltest.Certificate, offer wire.Capabilities) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	readPacket(t, conn)
+	h := wire.HandshakeResponse{Capabilities: offer | wire.SSL, User: "u", Plugin: wire.PluginNative}
+	send(conn, 1, h.AppendSSLRequest(nil))
+	secured := tls.Client(conn, &tls.Config{RootCAs: certificate.Roots, ServerName: "localhost"})
+	send(secured, 2, h.Append(nil))
+	readPacket(t, secured)
+	return secured
 }
