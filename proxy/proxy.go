@@ -28,6 +28,13 @@ type Proxy struct {
 	DrainTimeout time.Duration                               // what open transactions get when Serve ends; 0 means 10 s
 	Logger       *slog.Logger                                // nil: silent
 
+	Loops          int           // event loops that relay; 0 means one per CPU
+	Portable       bool          // relay by goroutines, as where there are no event loops
+	MaxConnections int           // more are refused with error 1040; 0 means as many as file descriptors allow
+	LoginTimeout   time.Duration // until a login must be over; 0 means a minute
+	IdleTimeout    time.Duration // a session that does nothing for so long, outside a transaction, is closed; 0 means never
+	MaxLoginPacket int           // bytes of a packet of the client's before the login is over; 0 means 1 MiB
+
 	ClientTLS          *tls.Config // certificate to show to clients; nil: they are offered no TLS
 	BackendTLS         *tls.Config // how to verify the backend; nil: plain
 	BackendTLSOptional bool        // plain if the backend offers no TLS
