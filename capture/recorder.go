@@ -9,15 +9,26 @@ import (
 
 // RecorderOptions steer a Recorder.
 type RecorderOptions struct {
-	Block      bool          // wait when full instead of shedding
-	Budget     int           // bytes of records on their way to the file; 0 means 64 MiB
+	OnFull     OnFull        // what to do when the account has no room for a record
+	Memory     *Memory       // the account that records on their way to the file are taken from; nil: one of its own of 64 MiB
+	Lanes      int           // 0 means 1
 	FlushEvery time.Duration // how old a record may grow before it is written; 0 means 500ms
 	Sync       func() error  // called after a flush about once a second, and at the end; nil: none
 	Failed     func(error)   // called once if the file cannot be written any more; it must not call the Recorder. nil: none
 }
 
+// OnFull is what a Recorder does with a record that finds no room.
+type OnFull int
+
 const (
-	defaultBudget     = 64 << 20
+	ShedStatements   OnFull = iota // leave it out
+	ShedTransactions               // leave whole transactions out
+	Block                          // wait for room
+	StopRecording                  // end the recording there
+)
+
+const (
+	defaultMemory     = 64 << 20
 	defaultFlushEvery = 500 * time.Millisecond
 	syncEvery         = time.Second
 	recordCost        = 256 // bytes at most that a record takes beside its byte strings
@@ -33,7 +44,7 @@ const (
 )
 
 // A Recorder writes a capture file for many goroutines. Records are encoded under one short lock; one goroutine
-// compresses and writes. Unless Block is set no call ever waits for the file: what finds no room is shed, counted, and
+// compresses and writes. Unless OnFull is Block no call ever waits for the file: what finds no room is shed, counted, and
 // told in a gap record. Session records, begins and the ends of begun statements have room of their own. When the file
 // cannot be written everything is shed from there on, and Close says why.
 type Recorder struct {
@@ -53,12 +64,23 @@ type Recorder struct {
 	ledger  Ledger
 	err     error
 	closed  bool
+
+	released bool
+	lane     Lane
+}
+
+// Release makes calls that wait for room go on without, for good: what finds none from then on is shed.
+func (r *Recorder) Release() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.released = true
+	r.room.Broadcast()
 }
 
 // NewRecorder writes the header to w and starts the writing goroutine, which ends with Close.
 func NewRecorder(w io.Writer, h Header, opts RecorderOptions) *Recorder {
-	if opts.Budget == 0 {
-		opts.Budget = defaultBudget
+	if opts.Memory == nil {
+		opts.Memory = NewMemory(defaultMemory)
 	}
 	if opts.FlushEvery == 0 {
 		opts.FlushEvery = defaultFlushEvery
@@ -68,6 +90,7 @@ func NewRecorder(w io.Writer, h Header, opts RecorderOptions) *Recorder {
 		wake: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 	r.room.L = &r.mu
+	r.lane.r = r
 	r.fail(r.out.err)
 	go r.run()
 	return r
@@ -186,23 +209,25 @@ func (r *Recorder) Close(unfinished uint64) (Ledger, error) {
 // not. Reserved room is half as much again on top of the budget.
 func (r *Recorder) admit(size int, reserved bool) (reason string) {
 	need := size + recordCost
-	limit := r.opts.Budget
+	limit := r.opts.Memory.Limit()
 	if reserved { // ample: a column that was all zeros so far may take thousands of bytes at its first value
 		limit += limit / 2
 	}
-	for r.opts.Block && r.pending() > 0 && r.pending()+need > limit && r.err == nil && !r.closed {
+	waits := r.opts.OnFull == Block && !r.released
+	for waits && r.pending() > 0 && r.pending()+need > limit && r.err == nil && !r.closed {
 		r.cut()
 		r.room.Wait()
+		waits = !r.released
 	}
 	switch {
 	case r.closed:
 		return reasonClosed
 	case r.err != nil:
 		return reasonError
-	case !r.opts.Block && r.pending()+need > limit:
+	case !waits && r.pending()+need > limit:
 		return reasonFull
 	}
-	if r.pending()+need <= r.opts.Budget {
+	if r.pending()+need <= r.opts.Memory.Limit() {
 		r.noteGap()
 	}
 	return ""
@@ -289,7 +314,7 @@ func (r *Recorder) run() {
 func (r *Recorder) cutOld() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.pending()+recordCost <= r.opts.Budget {
+	if r.pending()+recordCost <= r.opts.Memory.Limit() {
 		r.noteGap()
 	}
 	r.cut()

@@ -129,7 +129,7 @@ func TestRecorderStoresAll(t *testing.T) {
 func TestRecorderOnASlowDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := disk{gate: make(chan struct{})}
-		r := capture.NewRecorder(&d, capture.Header{}, capture.RecorderOptions{Budget: 100_000})
+		r := capture.NewRecorder(&d, capture.Header{}, capture.RecorderOptions{Memory: capture.NewMemory(100_000)})
 		start := time.Now()
 		fill(r, 4, 20_000)
 		if waited := time.Since(start); waited != 0 {
@@ -183,7 +183,7 @@ func TestRecorderOnAFullDisk(t *testing.T) {
 }
 
 func TestRecorderThatCannotEvenBegin(t *testing.T) {
-	r := capture.NewRecorder(&disk{failAt: 5}, capture.Header{}, capture.RecorderOptions{Block: true, Budget: 1000})
+	r := capture.NewRecorder(&disk{failAt: 5}, capture.Header{}, capture.RecorderOptions{OnFull: capture.Block, Memory: capture.NewMemory(1000)})
 	fill(r, 2, 100)
 	l, err := r.Close(0)
 	balanced(t, l, 200)
@@ -196,7 +196,7 @@ func TestRecorderThatCannotEvenBegin(t *testing.T) {
 func TestRecorderThatBlocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := disk{gate: make(chan struct{})}
-		r := capture.NewRecorder(&d, capture.Header{}, capture.RecorderOptions{Block: true, Budget: 20_000})
+		r := capture.NewRecorder(&d, capture.Header{}, capture.RecorderOptions{OnFull: capture.Block, Memory: capture.NewMemory(20_000)})
 		filled := false
 		go func() {
 			fill(r, 4, 3000)
@@ -221,7 +221,7 @@ func TestRecorderThatBlocks(t *testing.T) {
 func TestRecorderKeepsWhatIsBegun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := disk{gate: make(chan struct{})}
-		r := capture.NewRecorder(&d, capture.Header{}, capture.RecorderOptions{Budget: 200_000})
+		r := capture.NewRecorder(&d, capture.Header{}, capture.RecorderOptions{Memory: capture.NewMemory(200_000)})
 		for i := range uint64(20_000) {
 			s := statement(1, i+1)
 			s.Params.Values = s.Text // stored every time, unlike a text
@@ -302,7 +302,7 @@ func TestClock(t *testing.T) {
 
 func BenchmarkRecorder(b *testing.B) {
 	statements := newOLTP(8, false).statements(100_000)
-	r := capture.NewRecorder(io.Discard, capture.Header{}, capture.RecorderOptions{Block: true})
+	r := capture.NewRecorder(io.Discard, capture.Header{}, capture.RecorderOptions{OnFull: capture.Block})
 	b.ReportAllocs()
 	n := 0
 	for b.Loop() {
@@ -320,7 +320,7 @@ func BenchmarkRecorder(b *testing.B) {
 func TestRecorderHorizonWaitsForWhatItCouldNotBegin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := disk{gate: make(chan struct{})}
-		r := capture.NewRecorder(&d, capture.Header{}, capture.RecorderOptions{Budget: 200_000})
+		r := capture.NewRecorder(&d, capture.Header{}, capture.RecorderOptions{Memory: capture.NewMemory(200_000)})
 		var open []*capture.Statement
 		for session := range uint64(8) {
 			s := statement(session+1, 1)

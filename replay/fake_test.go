@@ -262,7 +262,7 @@ func play(t testing.TB, ctx context.Context, c *script, f *target, setup func(*r
 	clock := capture.NewClock()
 	f.clock = clock
 	var out bytes.Buffer
-	recorder := capture.NewRecorder(&out, capture.Header{Producer: "replay", Start: clock.Start()}, capture.RecorderOptions{Block: true})
+	recorder := capture.NewRecorder(&out, capture.Header{Producer: "replay", Start: clock.Start()}, capture.RecorderOptions{OnFull: capture.Block})
 	p := &replay.Player{Files: files, Scan: scan, Recorder: recorder, Clock: clock, Dial: f.dial}
 	if setup != nil {
 		setup(p)

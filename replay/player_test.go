@@ -396,7 +396,7 @@ func TestSeveralFiles(t *testing.T) {
 		}
 		f := &target{clock: capture.NewClock()}
 		var out bytes.Buffer
-		recorder := capture.NewRecorder(&out, capture.Header{Start: f.clock.Start()}, capture.RecorderOptions{Block: true})
+		recorder := capture.NewRecorder(&out, capture.Header{Start: f.clock.Start()}, capture.RecorderOptions{OnFull: capture.Block})
 		p := &replay.Player{Files: files, Scan: scan, Recorder: recorder, Clock: f.clock, Dial: f.dial}
 		r, err := p.Run(context.Background())
 		if err != nil {

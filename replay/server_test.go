@@ -33,7 +33,7 @@ func playTo(t *testing.T, server *mysqltest.Server, c *script, scale int) (*repl
 	}
 	clock := capture.NewClock()
 	var out bytes.Buffer
-	recorder := capture.NewRecorder(&out, capture.Header{Producer: "replay", Start: clock.Start()}, capture.RecorderOptions{Block: true})
+	recorder := capture.NewRecorder(&out, capture.Header{Producer: "replay", Start: clock.Start()}, capture.RecorderOptions{OnFull: capture.Block})
 	p := &replay.Player{
 		Files: files, Scan: scan, Speed: pace.Max, Scale: scale, Recorder: recorder, Clock: clock,
 		Config: client.Config{Address: server.Addr, User: mysqltest.User, Password: mysqltest.Password},

@@ -57,7 +57,7 @@ func (c *recordingControl) open(ctx context.Context, name string, starting bool)
 		return nil, nil, err
 	}
 	return capture.NewRecorder(file, header, capture.RecorderOptions{
-		Budget: recorderBudget, Sync: file.Sync,
+		Memory: capture.NewMemory(recorderBudget), Sync: file.Sync,
 		Failed: func(err error) {
 			c.proxy.Logger.Error("the recording has failed; relaying goes on", "file", name, "error", err)
 		},
