@@ -27,6 +27,8 @@ type command struct {
 	read      bool          // interpreted, and reply ready to take pieces
 	refused   time.Duration // when an ERR answered it before its last byte was sent; 0 if none did
 	parting   time.Duration // when an ERR came that may be no answer but the session's end; 0 if none did
+	next      byte          // sequence id of the packet that comes next, from whichever side
+	frame     byte          // the same of the compressed frame
 }
 
 func (f *Follower) maxStatement() int {

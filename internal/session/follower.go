@@ -54,6 +54,10 @@ type Follower struct {
 	MaxStatement int  // bytes of a command that are kept; 0 means DefaultMaxStatement
 	KeepFiles    bool // keep what the client sends for LOCAL INFILE, up to MaxStatement bytes
 
+	// Memory is the account that what is kept of commands in flight is taken from, and given back to when they are done.
+	// What it refuses is not kept: the command is truncated as if MaxStatement were that short. Nil means no limit.
+	Memory *capture.Memory
+
 	stage  stage
 	client stream
 	server stream
@@ -79,6 +83,8 @@ type Follower struct {
 	changing  int           // COM_CHANGE_USERs in flight: until its OK or ERR both sides exchange packets that are secrets
 	asked     bool          // the server has spoken in an authentication, and the client may answer
 	uploading bool          // the client is sending a file
+
+	interrupted bool // we told the client an error in the place of the reply's rest
 }
 
 // A stream is one direction of the connection.
@@ -107,7 +113,11 @@ type End struct {
 func (f *Follower) FromClient(b []byte, at, sent time.Duration) { f.take(&f.client, b, at, sent) }
 
 // FromServer takes bytes read from the server at the given time.
-func (f *Follower) FromServer(b []byte, at time.Duration) { f.take(&f.server, b, at, 0) }
+func (f *Follower) FromServer(b []byte, at time.Duration) {
+	if !f.interrupted {
+		f.take(&f.server, b, at, 0)
+	}
+}
 
 // take follows the bytes of one direction. Of a compressed one each frame is inflated once it is whole: only then its
 // packets have been seen.
@@ -249,7 +259,7 @@ func (f *Follower) abandon(at time.Duration, flags capture.Flags) {
 		case flags != 0:
 			s.Flags |= flags
 		case !wire.HasReply(c.code):
-		case s.First != 0:
+		case s.First != 0 || f.interrupted && c.reply.Outcome.Errno != 0:
 			s.Flags |= capture.Cut
 		default:
 			s.Flags |= capture.Unanswered

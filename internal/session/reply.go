@@ -13,7 +13,11 @@ func (f *Follower) serverPiece(p wire.Piece, at time.Duration) {
 	if p.Head && f.stage == stageCommands {
 		f.answering = f.addressee(p, at)
 	}
-	switch c := f.answering; {
+	c := f.answering
+	if c != nil {
+		c.follow(&f.server, p)
+	}
+	switch {
 	case f.stage != stageCommands:
 		if payload, whole := f.server.gather(p); whole {
 			f.serverLogin(payload, at)
@@ -120,6 +124,14 @@ func (f *Follower) partial(at time.Duration) {
 // leave gives up at a command that turns the connection into a stream that is not made of commands and replies.
 func (f *Follower) leave(c *command, at time.Duration) {
 	f.lose(at, wire.CommandName(c.code)+" turns the connection into another protocol")
+}
+
+// follow notes the sequence ids that come after a packet of either side.
+func (c *command) follow(s *stream, p wire.Piece) {
+	c.next = p.Seq + 1
+	if s.frames != nil {
+		c.frame = s.frames.Seq() + 1
+	}
 }
 
 func (c *command) noteFirst(at time.Duration) {

@@ -51,6 +51,7 @@ func (f *Follower) filePiece(p wire.Piece) {
 	if len(f.queue) > 0 && f.queue[0].reply.WantsFile() {
 		reading = f.queue[0]
 		reading.statement.RequestBytes += p.StreamBytes()
+		reading.follow(&f.client, p)
 		if f.KeepFiles {
 			reading.keepFile(p, f.maxStatement())
 		}
@@ -82,6 +83,7 @@ func (c *command) keepFile(p wire.Piece, max int) {
 func (f *Follower) secretPiece(p wire.Piece) {
 	if len(f.queue) > 0 && f.queue[0].code == wire.ComChangeUser {
 		f.queue[0].statement.RequestBytes += p.StreamBytes()
+		f.queue[0].follow(&f.client, p)
 	}
 	if p.Tail {
 		f.asked = false
@@ -103,6 +105,7 @@ func (f *Follower) commandPiece(p wire.Piece, at, sent time.Duration) {
 		return
 	}
 	f.incoming = nil
+	c.follow(&f.client, p)
 	f.stamp(c, at, sent)
 	f.accept(c, at)
 }

@@ -25,6 +25,7 @@ const keptFrame = 64 << 10
 type Inflater struct {
 	gathered []byte // a frame that came in pieces, header included
 	inflated []byte
+	seq      byte // of the frame at hand
 	source   bytes.Reader
 	zlib     io.ReadCloser
 }
@@ -60,6 +61,16 @@ func (z *Inflater) gather(b []byte) (n int, whole bool) {
 	return n + m, len(z.gathered) == frameLen(z.gathered)
 }
 
+// Seq is the sequence id of the frame whose content Next gave last.
+func (z *Inflater) Seq() byte { return z.seq }
+
+// AppendFrame appends content, of no more than MaxPayload bytes, as one frame that is stored as it is.
+func AppendFrame(dst []byte, seq byte, content []byte) []byte {
+	n := len(content)
+	dst = append(dst, byte(n), byte(n>>8), byte(n>>16), seq, 0, 0, 0)
+	return append(dst, content...)
+}
+
 // Release gives back the memory of a large frame, whose content must no longer be used.
 func (z *Inflater) Release() {
 	if len(z.gathered) == 0 && cap(z.gathered) > keptFrame {
@@ -80,6 +91,7 @@ func uint24(b []byte) int { return int(b[0]) | int(b[1])<<8 | int(b[2])<<16 }
 
 func (z *Inflater) inflate(frame []byte) ([]byte, error) {
 	size, payload := uint24(frame[4:]), frame[FrameHeaderLen:]
+	z.seq = frame[3]
 	if size == 0 {
 		return payload, nil
 	}

@@ -126,6 +126,18 @@ func (r *Reply) Err() *Error {
 // Begun reports whether a byte of the reply proper (not of a progress report) has been seen.
 func (r *Reply) Begun() bool { return r.begun }
 
+// TakesError reports whether clients take an ERR for the next packet of the reply: in the place of a result's first
+// packet, and of a row. One in the place of a column definition is legal, but some read it as a definition.
+func (r *Reply) TakesError() bool {
+	switch r.state {
+	case replyFirst:
+		return !r.infile
+	case replyRows:
+		return r.command != ComFieldList
+	}
+	return false
+}
+
 // Done reports whether the reply's last byte has been seen.
 func (r *Reply) Done() bool { return r.state == replyDone }
 
