@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -35,6 +36,8 @@ type Proxy struct {
 	IdleTimeout    time.Duration // a session that does nothing for so long, outside a transaction, is closed; 0 means never
 	MaxLoginPacket int           // bytes of a packet of the client's before the login is over; 0 means 1 MiB
 
+	Memory *capture.Memory // what followers keep of commands in flight is taken from it; nil: no limit
+
 	ClientTLS          *tls.Config // certificate to show to clients; nil: they are offered no TLS
 	BackendTLS         *tls.Config // how to verify the backend; nil: plain
 	BackendTLSOptional bool        // plain if the backend offers no TLS
@@ -54,6 +57,7 @@ type Proxy struct {
 	lastID   uint64
 	closed   Totals // of connections that have ended
 	wg       sync.WaitGroup
+	hungUp   atomic.Bool
 }
 
 // Totals count what passed through a proxy.
@@ -61,9 +65,12 @@ type Totals struct {
 	Connections uint64 // accepted
 	Open        uint64 // of them: open at the moment
 	Refused     uint64 // of them: the backend could not be reached
+	Limited     uint64 // of them: one too many
 	Rejected    uint64 // of them: the login was refused, by the server or by us
+	TimedOut    uint64 // of them: the login took too long
 	Opaque      uint64 // of them: relayed without being understood, from some point on
 	Commands    uint64 // all commands
+	Truncated   uint64 // of them: too long to be kept whole
 	Statements  uint64 // of them: those that ran SQL
 	Errors      uint64 // statements answered by an error
 	BytesIn     uint64 // from clients
@@ -73,9 +80,12 @@ type Totals struct {
 func (t *Totals) add(o *Totals) {
 	t.Connections += o.Connections
 	t.Refused += o.Refused
+	t.Limited += o.Limited
 	t.Rejected += o.Rejected
+	t.TimedOut += o.TimedOut
 	t.Opaque += o.Opaque
 	t.Commands += o.Commands
+	t.Truncated += o.Truncated
 	t.Statements += o.Statements
 	t.Errors += o.Errors
 	t.BytesIn += o.BytesIn
@@ -214,6 +224,10 @@ func (p *Proxy) Totals() Totals {
 	return total
 }
 
+// HangUp ends a drain at once, also one that is yet to begin: connections that are left are closed as if DrainTimeout
+// was over. It may be called at any time.
+func (p *Proxy) HangUp() { p.hungUp.Store(true) }
+
 // drain closes the connections as they fall idle, and all that are left after DrainTimeout.
 func (p *Proxy) drain() {
 	limit := p.DrainTimeout
@@ -222,7 +236,7 @@ func (p *Proxy) drain() {
 	}
 	deadline := time.Now().Add(limit)
 	for round := 0; ; round++ {
-		late := time.Now().After(deadline)
+		late := p.hungUp.Load() || time.Now().After(deadline)
 		open := p.each(func(c *conn) { c.drain(late) })
 		if open == 0 {
 			return

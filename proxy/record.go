@@ -27,6 +27,9 @@ func (c *conn) start(start *capture.SessionStart) {
 
 func (c *conn) Done(s *capture.Statement) {
 	c.totals.Commands++
+	if s.Flags.Has(capture.Truncated) {
+		c.totals.Truncated++
+	}
 	if s.RunsSQL() {
 		c.totals.Statements++
 		if s.Outcome.Errno != 0 {
