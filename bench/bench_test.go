@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"context"
+	"io"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -10,21 +12,20 @@ import (
 
 func TestMedian(t *testing.T) {
 	tests := []struct {
-		values []float64
+		values series
 		want   float64
 	}{
-		{[]float64{7}, 7},
-		{[]float64{9, 1, 5}, 5},
-		{[]float64{8, 1, 2, 100}, 5},
+		{series{7}, 7},
+		{series{9, 1, 5}, 5},
+		{series{8, 1, 2, 100}, 5},
 	}
 	for _, test := range tests {
-		var samples []sample
-		for _, v := range test.values {
-			samples = append(samples, sample{qps: v})
-		}
-		if got := (&result{samples: samples}).qps(); got != test.want {
+		if got := test.values.median(); got != test.want {
 			t.Errorf("median of %v = %v, want %v", test.values, got, test.want)
 		}
+	}
+	if got := (series{}).median(); !math.IsNaN(got) {
+		t.Errorf("median of nothing = %v, want none", got)
 	}
 }
 
@@ -42,37 +43,76 @@ func TestParseStat(t *testing.T) {
 	}
 }
 
-// at builds the results of one number of threads from throughputs.
-func at(threads int, haproxy, recording float64) []result {
-	return []result{
-		{path: haproxyPath, threads: threads, samples: []sample{{qps: haproxy, p95: 1, cpu: 40}}},
-		{path: recordingPath, threads: threads, samples: []sample{{qps: recording, p95: 1.5, cpu: 50}}, note: "all stored"},
+// The machine slows down after every contender's turn. Turned round every second time, that favours none.
+func TestInTurnCancelsDrift(t *testing.T) {
+	b := &bench{options: &options{rounds: 4}, log: io.Discard}
+	turn, turns := 0, make([]int, 3)
+	err := b.inTurn(3, func(round, i int) error {
+		if round != turn/3 {
+			t.Errorf("turn %d is of round %d, want %d", turn, round, turn/3)
+		}
+		turns[i] += turn
+		turn++
+		return nil
+	})
+	if err != nil || turn != 12 || turns[0] != 22 || turns[1] != 22 || turns[2] != 22 {
+		t.Errorf("4 rounds of 3 contenders took %d turns, sums %v, %v; want 12 turns, each with 22", turn, turns, err)
 	}
 }
 
-func TestCheckRatio(t *testing.T) {
-	if err := checkRatio(append(at(1, 1000, 800), at(8, 1000, 2000)...), 0.8); err != nil {
-		t.Errorf("ratios of 0.8 and 2, least 0.8: %v", err)
+// loadTable has three rounds at one level. The second was slow for all.
+func loadTable() *table {
+	t := &table{levels: "threads", columns: throughputColumns}
+	rows := t.add("8", []*contender{{path: directPath}, {path: haproxyPath}, {path: relayingPath}, {path: recordingPath}})
+	for i, slow := range []float64{1, 2, 1} {
+		rows[0].record(2000/slow, 0.25*slow, 0.5*slow, 1*slow, none)
+		rows[1].record(1000/slow, 0.5*slow, 1*slow, 2*slow, 40)
+		rows[2].record(1100/slow, 0.5*slow, 1*slow, 2*slow, 30)
+		rows[3].record([]float64{900, 1100, 1200}[i]/slow, 0.5*slow, 1*slow, []float64{1, 2, 3}[i]*slow, 50)
 	}
-	err := checkRatio(append(at(1, 1000, 900), at(64, 1000, 790)...), 0.8)
-	if want := "64 threads: recording has 0.79 of HAProxy's throughput, want at least 0.80"; err == nil || err.Error() != want {
-		t.Errorf("ratios of 0.9 and 0.79, least 0.8: %v, want %s", err, want)
-	}
+	rows[3].note = "all stored"
+	return t
 }
 
-func TestWritePaths(t *testing.T) {
+func TestTable(t *testing.T) {
 	var out bytes.Buffer
-	direct := result{path: directPath, threads: 8, samples: []sample{{qps: 2000, p95: 0.5}}}
-	writePaths(&out, &options{workload: "oltp_point_select"}, append([]result{direct}, at(8, 1000, 800)...))
+	loadTable().write(&out)
 	for _, want := range []string{
-		"| 8 | direct | 2000 | 2.00 | 0.50 | 0.50 | – | – |\n",
-		"| 8 | HAProxy, TCP mode | 1000 | 1.00 | 1.00 | 1.00 | 40.0 | 1.00 |\n",
-		"| 8 | redrive proxy, recording | 800 | 0.80 | 1.50 | 1.50 | 50.0 | 1.25 |\n",
-		"- 8 threads, redrive proxy, recording: all stored\n",
+		"| threads | path | statements/s | × | p50 ms | p95 ms | × | p99 ms | × | CPU µs per statement | × |\n",
+		"| 8 | direct | 2000 | 2.00 (2.00–2.00) | 0.25 | 0.50 | 0.50 | 1.00 | 0.50 (0.50–0.50) | – | – |\n",
+		"| 8 | HAProxy, TCP mode | 1000 | 1.00 | 0.50 | 1.00 | 1.00 | 2.00 | 1.00 | 40.0 | 1.00 |\n",
+		"| 8 | redrive proxy, recording | 900 | 1.10 (0.90–1.20) | 0.50 | 1.00 | 1.00 | 3.00 | 1.00 (0.50–1.50) | 50.0 | 1.25 (1.25–1.25) |\n",
+		"- threads 8, redrive proxy, recording: all stored\n",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("table lacks %q:\n%s", want, &out)
 		}
+	}
+}
+
+func TestVerdicts(t *testing.T) {
+	table := loadTable()
+	var out bytes.Buffer
+	writeVerdicts(&out, table)
+	want := "- threads 8: goal NOT met: throughput 1.10; p99 1.00; **CPU 1.25, want ≤ 1.00**; throughput beside relaying 1.00\n\n"
+	if out.String() != want {
+		t.Errorf("verdict %q, want %q", &out, want)
+	}
+	table.find("8", recordingPath).figures[loadCPU] = series{40, 40, 40}
+	out.Reset()
+	writeVerdicts(&out, table)
+	if want := "- threads 8: goal met: throughput 1.10; p99 1.00; CPU 1.00; throughput beside relaying 1.00\n\n"; out.String() != want {
+		t.Errorf("verdict %q, want %q", &out, want)
+	}
+}
+
+func TestCheckRatio(t *testing.T) {
+	if err := checkRatio("oltp_point_select", loadTable(), 1.1); err != nil {
+		t.Errorf("ratio of 1.1, least 1.1: %v", err)
+	}
+	err := checkRatio("oltp_point_select", loadTable(), 1.15)
+	if want := "oltp_point_select, threads 8: recording has 1.10 of HAProxy's throughput, want at least 1.15"; err == nil || err.Error() != want {
+		t.Errorf("ratio of 1.1, least 1.15: %v, want %s", err, want)
 	}
 }
 
@@ -82,6 +122,7 @@ func TestWrongUse(t *testing.T) {
 		"--round 1500ms":  "--round 1.5s: want whole seconds",
 		"--threads 8,0":   "--threads 0: want at least 1",
 		"--threads eight": "--threads",
+		"--only speed":    "--only speed: want some of throughput,",
 		"now":             `unexpected argument "now"`,
 	} {
 		var out, errs bytes.Buffer

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -21,6 +22,8 @@ const (
 	haproxyPath   = "HAProxy, TCP mode"
 	relayingPath  = "redrive proxy, relaying"
 	recordingPath = "redrive proxy, recording"
+
+	goroutinesPath = "redrive proxy, recording, by goroutines"
 )
 
 // A contender is a way to the server.
@@ -33,15 +36,18 @@ type contender struct {
 
 // startContenders starts all of them. On an error it returns those that run.
 func (b *bench) startContenders() ([]*contender, error) {
-	contenders := []*contender{{path: directPath, addr: b.server.Addr}}
-	for _, start := range []func() (*contender, error){
+	starts := []func() (*contender, error){
 		b.startHAProxy,
 		func() (*contender, error) { return b.startProxy(relayingPath) },
-		func() (*contender, error) {
-			b.recordings++ // each level of threads has a file of its own
-			return b.startProxy(recordingPath, "--out", filepath.Join(b.dir, fmt.Sprintf("paths%d.rdt", b.recordings)))
-		},
-	} {
+		func() (*contender, error) { return b.startProxy(recordingPath, "--out", b.newFile()) },
+	}
+	if b.goroutines {
+		starts = append(starts, func() (*contender, error) {
+			return b.startProxy(goroutinesPath, "--out", b.newFile(), "--relay", "goroutines")
+		})
+	}
+	contenders := []*contender{{path: directPath, addr: b.server.Addr}}
+	for _, start := range starts {
 		c, err := start()
 		if err != nil {
 			return contenders, err
@@ -49,6 +55,12 @@ func (b *bench) startContenders() ([]*contender, error) {
 		contenders = append(contenders, c)
 	}
 	return contenders, nil
+}
+
+// newFile names a capture file.
+func (b *bench) newFile() string {
+	b.recordings++
+	return filepath.Join(b.dir, fmt.Sprintf("%d.rdt", b.recordings))
 }
 
 // haproxyConfig is a plain TCP relay on as many threads as the proxy may use here.
@@ -79,7 +91,8 @@ func (b *bench) startHAProxy() (*contender, error) {
 
 func (b *bench) startProxy(path string, flags ...string) (*contender, error) {
 	return b.startMiddle(path, func(addr string) (*exec.Cmd, error) {
-		return exec.Command(b.redrive, append([]string{"proxy", "--listen", addr, "--backend", b.server.Addr}, flags...)...), nil
+		args := append([]string{"proxy", "--listen", addr, "--backend", b.server.Addr}, b.proxyFlags...)
+		return exec.Command(b.redrive, append(args, flags...)...), nil
 	})
 }
 
@@ -127,40 +140,21 @@ func (c *contender) stop() (lastWords string, err error) {
 	return lines[len(lines)-1], nil
 }
 
+// takeNotes stops the contenders and keeps what those that recorded say of it: nothing should be shed here.
+func takeNotes(contenders []*contender, rows []*row) error {
+	var errs []error
+	for i, c := range contenders {
+		words, err := c.stop()
+		errs = append(errs, err)
+		if _, ledger, recorded := strings.Cut(words, ".rdt: "); recorded {
+			rows[i].note = ledger
+		}
+	}
+	return errors.Join(errs...)
+}
+
 func stopAll(contenders []*contender) {
 	for _, c := range contenders {
 		c.stop()
 	}
-}
-
-// cpu is the processor time that the contender's process has used, all its threads together.
-func (c *contender) cpu() (time.Duration, error) {
-	if c.process == nil {
-		return 0, nil
-	}
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", c.process.Pid()))
-	if err != nil {
-		return 0, err
-	}
-	return parseStat(string(stat))
-}
-
-// tick is the unit of processor times in /proc, the same on all Linux machines.
-const tick = time.Second / 100
-
-// parseStat adds user and system time, the 14th and 15th field. The 2nd is a name in parentheses that may hold anything.
-func parseStat(stat string) (time.Duration, error) {
-	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
-	if len(fields) < 13 {
-		return 0, fmt.Errorf("processor times in %q: too few fields", stat)
-	}
-	var sum time.Duration
-	for _, field := range fields[11:13] {
-		n, err := strconv.ParseInt(field, 10, 64)
-		if err != nil {
-			return 0, fmt.Errorf("processor times in %q: %w", stat, err)
-		}
-		sum += time.Duration(n) * tick
-	}
-	return sum, nil
 }

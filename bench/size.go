@@ -3,51 +3,49 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
-	"path/filepath"
-)
 
-// A size is how large a capture of one workload came out.
-type size struct {
-	workload   string
-	bytes      int64
-	statements uint64
-}
+	"redrive/internal/mysqltest"
+)
 
 // sizeThreads is how many sessions the measured captures interleave.
 const sizeThreads = 8
 
-// captureSizes records stock workloads in text mode, where every statement's values are in its text.
-func (b *bench) captureSizes(ctx context.Context) ([]size, error) {
-	var sizes []size
-	for _, workload := range []string{"oltp_read_write", "oltp_point_select"} {
-		s, err := b.captureSize(ctx, workload)
+// size measures how large captures of the workloads come out.
+func (b *bench) size(ctx context.Context, w io.Writer) error {
+	fmt.Fprintf(w, "### Capture files\n\nStock sysbench, db-ps-mode %s, %d threads.\n\n", b.psMode, sizeThreads)
+	fmt.Fprintln(w, "| workload | statements | bytes | bytes per statement |")
+	fmt.Fprintln(w, "|---|--:|--:|--:|")
+	for _, workload := range b.workloads {
+		statements, bytes, err := b.captureSize(ctx, workload)
 		if err != nil {
-			return nil, fmt.Errorf("capture of %s: %w", workload, err)
+			return fmt.Errorf("capture of %s: %w", workload, err)
 		}
-		sizes = append(sizes, s)
+		fmt.Fprintf(w, "| %s | %d | %d | %.1f |\n", workload, statements, bytes, float64(bytes)/float64(statements))
 	}
-	return sizes, nil
+	fmt.Fprintln(w)
+	return nil
 }
 
-func (b *bench) captureSize(ctx context.Context, workload string) (size, error) {
-	file := filepath.Join(b.dir, workload+".rdt")
+func (b *bench) captureSize(ctx context.Context, workload string) (statements uint64, bytes int64, err error) {
+	file := b.newFile()
 	proxy, err := b.startProxy("recording "+workload, "--out", file)
 	if err != nil {
-		return size{}, err
+		return 0, 0, err
 	}
 	defer proxy.stop()
-	report, err := b.sysbench(ctx, proxy.addr, workload, sizeThreads,
-		fmt.Sprintf("--time=%d", int(b.round.Seconds())), "--db-ps-mode=disable", "run")
+	args := append(b.sysbenchArgs(proxy.addr, sizeThreads), fmt.Sprintf("--time=%d", int(b.round.Seconds())), workload, "run")
+	report, err := mysqltest.Sysbench(ctx, args...)
 	if err != nil {
-		return size{}, err
+		return 0, 0, err
 	}
 	if _, err := proxy.stop(); err != nil {
-		return size{}, err
+		return 0, 0, err
 	}
 	info, err := os.Stat(file)
 	if err != nil {
-		return size{}, err
+		return 0, 0, err
 	}
-	return size{workload, info.Size(), report.Total}, nil
+	return report.Total, info.Size(), nil
 }

@@ -1,78 +1,113 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
-	"slices"
+	"math"
+	"strings"
 )
 
-// median of an odd number of samples is the middle one, of an even number the mean of the middle two.
-func median(samples []sample, of func(sample) float64) float64 {
-	values := make([]float64, len(samples))
-	for i, s := range samples {
-		values[i] = of(s)
-	}
-	slices.Sort(values)
-	return (values[(len(values)-1)/2] + values[len(values)/2]) / 2
+// legend explains the tables' ratios.
+const legend = "× is the ratio to HAProxy: the median of the rounds' own ratios, with the least and the most where they tell."
+
+// A column is a figure, and perhaps its ratio to HAProxy's.
+type column struct {
+	name   string
+	digits int // behind the point
+	ratio  bool
+	spread bool // of the ratio
 }
 
-func (r *result) qps() float64 { return median(r.samples, func(s sample) float64 { return s.qps }) }
-func (r *result) p95() float64 { return median(r.samples, func(s sample) float64 { return s.p95 }) }
-func (r *result) cpu() float64 { return median(r.samples, func(s sample) float64 { return s.cpu }) }
-
-// yardstick is HAProxy's result at the same number of threads.
-func yardstick(results []result, threads int) *result {
-	i := slices.IndexFunc(results, func(r result) bool { return r.path == haproxyPath && r.threads == threads })
-	return &results[i]
+// A table compares contenders at several levels of load.
+type table struct {
+	levels  string // what a level is
+	columns []column
+	rows    []*row
 }
 
-// writePaths prints every path's medians and their ratio to HAProxy's.
-func writePaths(w io.Writer, o *options, results []result) {
-	fmt.Fprintf(w, "%s, db-ps-mode %s, medians of %d alternating rounds of %v; × is the ratio to HAProxy\n\n",
-		o.workload, o.psMode, o.rounds, o.round)
-	fmt.Fprintln(w, "| threads | path | statements/s | × | p95 ms | × | CPU µs per statement | × |")
-	fmt.Fprintln(w, "|--:|---|--:|--:|--:|--:|--:|--:|")
-	for i := range results {
-		r := &results[i]
-		y := yardstick(results, r.threads)
-		fmt.Fprintf(w, "| %d | %s | %.0f | %.2f | %.2f | %.2f | %s |\n", r.threads, r.path,
-			r.qps(), r.qps()/y.qps(), r.p95(), r.p95()/y.p95(), cpuCells(r, y))
+// A row is one contender's figures at one level.
+type row struct {
+	level, path string
+	figures     []series // as the columns
+	note        string   // what the process said of itself at its end
+}
+
+// add makes rows for the contenders at a level.
+func (t *table) add(level string, contenders []*contender) []*row {
+	for _, c := range contenders {
+		t.rows = append(t.rows, &row{level: level, path: c.path, figures: make([]series, len(t.columns))})
 	}
-	fmt.Fprintln(w)
-	for i := range results {
-		if r := &results[i]; r.note != "" {
-			fmt.Fprintf(w, "- %d threads, %s: %s\n", r.threads, r.path, r.note)
+	return t.rows[len(t.rows)-len(contenders):]
+}
+
+// record takes a round's figures.
+func (r *row) record(figures ...float64) {
+	for i, f := range figures {
+		r.figures[i] = append(r.figures[i], f)
+	}
+}
+
+// find is the row of a path at a level, nil if it was not measured.
+func (t *table) find(level, path string) *row {
+	for _, r := range t.rows {
+		if r.level == level && r.path == path {
+			return r
 		}
 	}
-	fmt.Fprintln(w)
+	return nil
 }
 
-// cpuCells are two cells; a path without a process in the middle has none to show.
-func cpuCells(r, y *result) string {
-	if r.cpu() == 0 {
-		return "– | –"
+// ratios are a row's, in one column, to those of another path at the same level; empty where one was not measured.
+func (t *table) ratios(r *row, column int, to string) series {
+	base := t.find(r.level, to)
+	if base == nil {
+		return nil
 	}
-	return fmt.Sprintf("%.1f | %.2f", r.cpu(), r.cpu()/y.cpu())
+	return r.figures[column].over(base.figures[column])
 }
 
-func writeSizes(w io.Writer, sizes []size) {
-	fmt.Fprintf(w, "Capture files, stock sysbench, text mode, %d threads\n\n", sizeThreads)
-	fmt.Fprintln(w, "| workload | statements | bytes | bytes per statement |")
-	fmt.Fprintln(w, "|---|--:|--:|--:|")
-	for _, s := range sizes {
-		fmt.Fprintf(w, "| %s | %d | %d | %.1f |\n", s.workload, s.statements, s.bytes, float64(s.bytes)/float64(s.statements))
-	}
-}
-
-// checkRatio fails where the recording proxy has less than least of HAProxy's throughput.
-func checkRatio(results []result, least float64) error {
-	var errs []error
-	for i := range results {
-		r := &results[i]
-		if got := r.qps() / yardstick(results, r.threads).qps(); r.path == recordingPath && got < least {
-			errs = append(errs, fmt.Errorf("%d threads: recording has %.2f of HAProxy's throughput, want at least %.2f", r.threads, got, least))
+// write prints the table as markdown, and what the processes said below it.
+func (t *table) write(w io.Writer) {
+	heads, rules := []string{t.levels, "path"}, []string{"--:", "---"}
+	for _, c := range t.columns {
+		heads, rules = append(heads, c.name), append(rules, "--:")
+		if c.ratio {
+			heads, rules = append(heads, "×"), append(rules, "--:")
 		}
 	}
-	return errors.Join(errs...)
+	fmt.Fprintf(w, "| %s |\n|%s|\n", strings.Join(heads, " | "), strings.Join(rules, "|"))
+	for _, r := range t.rows {
+		fmt.Fprintf(w, "| %s |\n", strings.Join(t.cells(r), " | "))
+	}
+	fmt.Fprintln(w)
+	for _, r := range t.rows {
+		if r.note != "" {
+			fmt.Fprintf(w, "- %s %s, %s: %s\n", t.levels, r.level, r.path, r.note)
+		}
+	}
+}
+
+func (t *table) cells(r *row) []string {
+	cells := []string{r.level, r.path}
+	for i, c := range t.columns {
+		cells = append(cells, number(r.figures[i].median(), c.digits))
+		if !c.ratio {
+			continue
+		}
+		ratios := t.ratios(r, i, haproxyPath)
+		cell := number(ratios.median(), 2)
+		if c.spread && r.path != haproxyPath && cell != "–" && len(ratios) > 1 {
+			cell += " (" + ratios.spread() + ")"
+		}
+		cells = append(cells, cell)
+	}
+	return cells
+}
+
+// number prints a figure, a dash for none.
+func number(f float64, digits int) string {
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		return "–"
+	}
+	return fmt.Sprintf("%.*f", digits, f)
 }

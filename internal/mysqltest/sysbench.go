@@ -4,26 +4,12 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"os/exec"
-	"strconv"
 	"strings"
 	"time"
 )
-
-// A Report is what a sysbench run printed at its end. prepare, cleanup and help print none: all is zero but Output.
-type Report struct {
-	Output string // everything it printed
-
-	Read, Write, Other, Total uint64 // queries
-	Transactions              uint64
-	IgnoredErrors, Reconnects uint64
-	Events                    uint64
-	TotalTime                 time.Duration
-
-	// Latency of an event. The percentile is the one asked for by --percentile, 0 when there is none.
-	Min, Avg, Max, Percentile, Sum time.Duration
-}
 
 // SysbenchArgs are the options that make sysbench connect to addr (host:port) as the administrator.
 func SysbenchArgs(addr, schema string) []string {
@@ -37,13 +23,28 @@ func SysbenchArgs(addr, schema string) []string {
 // Sysbench runs the real sysbench and reads its report. Cancelling ctx kills it. The error of a run that failed has
 // what sysbench printed.
 func Sysbench(ctx context.Context, args ...string) (Report, error) {
+	var out bytes.Buffer
+	return sysbench(ctx, &out, &out, args)
+}
+
+// WarmSysbench runs a load of warmUp and then of length, both whole seconds. The report is of the latter alone;
+// Histogram is filled. warm is called as that begins, by another goroutine, which has ended when WarmSysbench returns.
+func WarmSysbench(ctx context.Context, warmUp, length time.Duration, warm func(), args ...string) (Report, error) {
+	out := &alert{mark: "Checkpoint report:", raise: warm}
+	return sysbench(ctx, out, &out.kept, append([]string{
+		fmt.Sprintf("--time=%d", int((warmUp + length).Seconds())), fmt.Sprintf("--report-checkpoints=%d", int(warmUp.Seconds())),
+		"--histogram=on",
+	}, args...))
+}
+
+// sysbench runs it with its output to out, which keeps it in kept.
+func sysbench(ctx context.Context, out io.Writer, kept *bytes.Buffer, args []string) (Report, error) {
 	tool, err := Tool("sysbench")
 	if err != nil {
 		return Report{}, err
 	}
-	var out bytes.Buffer
 	cmd := exec.Command(tool, args...)
-	cmd.Stdout, cmd.Stderr = &out, &out
+	cmd.Stdout, cmd.Stderr = out, out
 	process, err := Spawn(cmd)
 	if err != nil {
 		return Report{}, err
@@ -51,51 +52,24 @@ func Sysbench(ctx context.Context, args ...string) (Report, error) {
 	stop := context.AfterFunc(ctx, process.Kill)
 	defer stop()
 	if err := process.Wait(); err != nil {
-		return Report{Output: out.String()}, fmt.Errorf("sysbench %s: %w\n%s", strings.Join(args, " "), err, &out)
+		return Report{Output: kept.String()}, fmt.Errorf("sysbench %s: %w\n%s", strings.Join(args, " "), err, kept)
 	}
-	return ParseReport(out.String())
+	return ParseReport(kept.String())
 }
 
-// ParseReport reads what sysbench 1.0 prints.
-func ParseReport(output string) (Report, error) {
-	r := Report{Output: output}
-	_, statistics, found := strings.Cut(output, "SQL statistics:")
-	if !found {
-		return r, nil
-	}
-	for line := range strings.Lines(statistics) {
-		label, rest, _ := strings.Cut(strings.TrimSpace(line), ":")
-		values := strings.Fields(rest)
-		if len(values) == 0 {
-			continue
-		}
-		if err := r.set(label, values[0]); err != nil {
-			return r, fmt.Errorf("sysbench's report: %q: %w", strings.TrimSpace(line), err)
-		}
-	}
-	return r, nil
+// An alert keeps what is written and raises the alarm once, as soon as the mark is there. sysbench does not buffer
+// what it prints.
+type alert struct {
+	kept  bytes.Buffer
+	mark  string
+	raise func() // nil once raised
 }
 
-func (r *Report) set(label, value string) (err error) {
-	counts := map[string]*uint64{
-		"read": &r.Read, "write": &r.Write, "other": &r.Other, "total": &r.Total, "transactions": &r.Transactions,
-		"ignored errors": &r.IgnoredErrors, "reconnects": &r.Reconnects, "total number of events": &r.Events,
+func (a *alert) Write(p []byte) (int, error) {
+	n, err := a.kept.Write(p)
+	if a.raise != nil && bytes.Contains(a.kept.Bytes(), []byte(a.mark)) {
+		a.raise()
+		a.raise = nil
 	}
-	latencies := map[string]*time.Duration{"min": &r.Min, "avg": &r.Avg, "max": &r.Max, "sum": &r.Sum}
-	if count := counts[label]; count != nil {
-		*count, err = strconv.ParseUint(value, 10, 64)
-		return err
-	}
-	if label == "total time" {
-		r.TotalTime, err = time.ParseDuration(value)
-		return err
-	}
-	latency := latencies[label]
-	if strings.HasSuffix(label, "th percentile") {
-		latency = &r.Percentile
-	}
-	if latency != nil {
-		*latency, err = time.ParseDuration(value + "ms")
-	}
-	return err
+	return n, err
 }
