@@ -1,25 +1,25 @@
 package session
 
 import (
-	"hash"
+	"sync"
 	"time"
+	"unsafe"
 
 	"redrive/capture"
 	"redrive/internal/wire"
 )
-
-// keptBuffer is the largest command buffer that is kept for the next command.
-const keptBuffer = 64 << 10
 
 // A command is one in flight: what the client sent, and how far its reply has come.
 type command struct {
 	statement capture.Statement
 	reply     wire.Reply
 	code      byte
-	payload   []byte      // as sent, command byte included; no more than MaxStatement
-	length    uint64      // of the whole payload
-	hash      hash.Hash64 // of a text that is not kept whole, which begins at behind
-	behind    int
+	payload   wire.Buffer   // as sent, command byte included; no more than MaxStatement
+	file      wire.Buffer   // that the client sends for LOCAL INFILE
+	length    uint64        // of the whole payload
+	hash      textHash      // of a text that is not kept whole
+	hashing   bool          // it is not: its end goes into the hash
+	behind    int           // where in the payload the text begins that is hashed
 	fileLost  bool          // the file the client sends is too long to be kept, or not the only one
 	newSchema []byte        // of an INIT_DB, USE or CHANGE_USER
 	long      []byte        // bitmap of an execute's parameters sent as long data
@@ -29,6 +29,9 @@ type command struct {
 	parting   time.Duration // when an ERR came that may be no answer but the session's end; 0 if none did
 	next      byte          // sequence id of the packet that comes next, from whichever side
 	frame     byte          // the same of the compressed frame
+	taken     int           // from the account, for itself
+
+	older, younger *command // in flight
 }
 
 func (f *Follower) maxStatement() int {
@@ -38,23 +41,36 @@ func (f *Follower) maxStatement() int {
 	return DefaultMaxStatement
 }
 
+// commands are shared by all followers, each of which keeps but one of its own.
+var commands = sync.Pool{New: func() any { return new(command) }}
+
+// newCommand gives one for the next command, nil if there is no memory for so many.
 func (f *Follower) newCommand() *command {
-	if n := len(f.spare); n > 0 {
-		c := f.spare[n-1]
-		f.spare = f.spare[:n-1]
-		return c
+	taken := 0
+	if f.inFlight >= freeInFlight {
+		taken = int(unsafe.Sizeof(command{}))
+		if !f.account().Take(taken) {
+			return nil
+		}
 	}
-	return new(command)
+	c := f.spare
+	if c == nil {
+		c = commands.Get().(*command)
+	}
+	f.spare = nil
+	c.taken, c.reply.Memory = taken, f.account()
+	return c
 }
 
 // accept takes a whole command in flight.
 func (f *Follower) accept(c *command, at time.Duration) {
-	if len(f.queue) >= maxInFlight {
+	if f.inFlight >= maxInFlight {
+		f.recycle(c)
 		f.lose(at, "too many commands without a reply")
 		return
 	}
-	f.queue = append(f.queue, c)
-	if len(f.queue) == 1 || c.code == wire.ComQuery {
+	f.append(c)
+	if f.inFlight == 1 || c.code == wire.ComQuery {
 		f.read(c)
 	}
 	if c.code == wire.ComChangeUser {
@@ -69,8 +85,8 @@ func (f *Follower) accept(c *command, at time.Duration) {
 // settle reads the commands that have come to the front, and finishes those that have no reply, or had it before
 // their last byte was sent.
 func (f *Follower) settle(at time.Duration) {
-	for len(f.queue) > 0 {
-		c := f.queue[0]
+	for f.oldest != nil {
+		c := f.oldest
 		if !c.read {
 			f.read(c)
 		}
@@ -94,10 +110,11 @@ func (f *Follower) read(c *command) {
 	s := &c.statement
 	c.read = true
 	s.Schema = append(s.Schema[:0], f.schema...)
-	rest := c.payload[min(1, len(c.payload)):]
+	payload := c.payload.Bytes()
+	rest := payload[min(1, len(payload)):]
 	switch c.code {
 	case wire.ComQuery:
-		text, attributes, err := wire.QueryText(c.payload, f.caps)
+		text, attributes, err := wire.QueryText(payload, f.caps)
 		if err != nil {
 			s.Flags |= capture.TextUnknown
 		}
@@ -105,7 +122,7 @@ func (f *Follower) read(c *command) {
 	case wire.ComStmtExecute, wire.ComStmtBulkExecute, wire.ComStmtClose, wire.ComStmtReset, wire.ComStmtFetch, wire.ComStmtSendLongData:
 		f.readPrepared(c)
 	case wire.ComChangeUser:
-		user := wire.ParseChangeUser(c.payload)
+		user := wire.ParseChangeUser(payload)
 		s.Text, c.newSchema = []byte(user.User), []byte(user.Schema)
 	case wire.ComInitDB:
 		s.Text, c.newSchema = rest, rest
@@ -114,7 +131,7 @@ func (f *Follower) read(c *command) {
 	default:
 		s.Text = rest
 	}
-	if c.cut || c.length > uint64(len(c.payload)) {
+	if c.cut || c.length > uint64(len(payload)) {
 		f.truncate(c)
 	}
 	if c.refused == 0 {
@@ -139,22 +156,51 @@ func (f *Follower) finish(c *command, at time.Duration) {
 	if c.code == wire.ComChangeUser {
 		f.changing--
 	}
-	n := copy(f.queue, f.queue[1:])
-	f.queue[n] = nil
-	f.queue = f.queue[:n]
+	f.remove(c)
+}
+
+// append puts a command in flight, as the youngest.
+func (f *Follower) append(c *command) {
+	c.older, c.younger = f.youngest, nil
+	if f.youngest != nil {
+		f.youngest.younger = c
+	} else {
+		f.oldest = c
+	}
+	f.youngest = c
+	f.inFlight++
+}
+
+// remove takes the oldest command out of flight.
+func (f *Follower) remove(c *command) {
+	f.oldest = c.younger
+	if f.oldest != nil {
+		f.oldest.older = nil
+	} else {
+		f.youngest = nil
+	}
+	f.inFlight--
 	f.recycle(c)
 }
 
+// recycle gives back what a command holds, but for small buffers, with which it is kept for the next.
 func (f *Follower) recycle(c *command) {
-	payload := c.payload[:0]
-	if cap(payload) > keptBuffer {
-		payload = nil
+	account := f.account()
+	if c.taken > 0 {
+		account.Give(c.taken)
 	}
+	c.payload.Reset(account)
+	c.file.Reset(account)
+	c.reply.Release()
+	c.reply.Memory = nil
 	schema := c.statement.Schema[:0]
 	c.statement = capture.Statement{Schema: schema}
-	c.code, c.payload, c.length, c.hash, c.newSchema, c.long = 0, payload, 0, nil, nil, c.long[:0]
+	c.older, c.younger = nil, nil
+	c.code, c.length, c.hashing, c.newSchema, c.long = 0, 0, false, nil, c.long[:0]
 	c.cut, c.read, c.fileLost, c.refused, c.parting = false, false, false, 0, 0
-	if len(f.spare) < 4 {
-		f.spare = append(f.spare, c)
+	if f.spare == nil {
+		f.spare = c
+		return
 	}
+	commands.Put(c)
 }

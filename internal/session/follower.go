@@ -10,6 +10,9 @@ import (
 	"redrive/internal/wire"
 )
 
+// freeInFlight is how many commands may be in flight before each takes its size from the account.
+const freeInFlight = 8
+
 // maxInFlight bounds the commands sent and not yet answered. A client that pipelines more is no longer followed.
 const maxInFlight = 4096
 
@@ -62,7 +65,7 @@ type Follower struct {
 	client stream
 	server stream
 
-	greeting wire.Greeting
+	greeting wire.Greeting // of which but little is kept once it is answered
 	start    capture.SessionStart
 	caps     wire.Capabilities
 	schema   []byte
@@ -73,8 +76,10 @@ type Follower struct {
 	statements   map[uint32]*prepared
 	lastID       uint32 // of the latest statement prepared; 0 if that failed
 
-	queue     []*command    // in flight, oldest first
-	spare     []*command    // for the next ones
+	oldest    *command      // of those in flight
+	youngest  *command      // of the same
+	inFlight  int           // how many there are
+	spare     *command      // for the next one
 	incoming  *command      // the command whose bytes are coming in
 	arrived   time.Duration // when its first byte did
 	number    uint64        // of the latest command
@@ -85,6 +90,8 @@ type Follower struct {
 	uploading bool          // the client is sending a file
 
 	interrupted bool // we told the client an error in the place of the reply's rest
+
+	held int // bytes taken from Memory
 }
 
 // A stream is one direction of the connection.
@@ -92,7 +99,7 @@ type stream struct {
 	split  wire.Splitter
 	frames *wire.Inflater // nil unless compressed
 	offset uint64         // bytes taken
-	packet []byte         // one that must be read whole and came in pieces
+	packet wire.Buffer    // one that must be read whole and came in pieces
 }
 
 func (s *stream) atBoundary() bool {
@@ -162,31 +169,30 @@ func (f *Follower) piece(s *stream, b []byte, at, sent time.Duration) (rest []by
 	default:
 		f.serverPiece(p, at)
 	}
+	if p.Tail && s.packet.Len() > 0 {
+		s.packet.Reset(f.account())
+	}
 	return rest
 }
 
 // Passed tells that all bytes given to FromClient so far have been written to the server, the last at this time.
 func (f *Follower) Passed(at time.Duration) {
-	for i := len(f.queue) - 1; i >= 0; i-- {
-		s := &f.queue[i].statement
-		if s.Sent != 0 {
-			return
-		}
-		s.Sent = at
+	for c := f.youngest; c != nil && c.statement.Sent == 0; c = c.older {
+		c.statement.Sent = at
 	}
 }
 
 // Stalled tells that passing bytes on to the client took this long: the reply waited for a client that did not read.
 func (f *Follower) Stalled(d time.Duration) {
-	if len(f.queue) > 0 {
-		f.queue[0].statement.Stalled += d
+	if f.oldest != nil {
+		f.oldest.statement.Stalled += d
 	}
 }
 
 // EachOpen calls visit for every command in flight, oldest first. A command whose last byte has not come is not among
 // them. Session is left to the caller.
 func (f *Follower) EachOpen(visit func(s *capture.Statement)) {
-	for _, c := range f.queue {
+	for c := f.oldest; c != nil; c = c.younger {
 		visit(&c.statement)
 	}
 }
@@ -204,14 +210,14 @@ func (f *Follower) Idle() bool { return f.Quiet() && !f.transactions.Open() }
 
 // Quiet reports whether the follower stands between two commands of a session that is logged in.
 func (f *Follower) Quiet() bool {
-	return f.stage == stageCommands && len(f.queue) == 0 && !f.uploading && f.client.atBoundary() && f.server.atBoundary()
+	return f.stage == stageCommands && f.inFlight == 0 && !f.uploading && f.client.atBoundary() && f.server.atBoundary()
 }
 
 // Uploading reports whether the client is sending a file that the server asked for.
 func (f *Follower) Uploading() bool { return f.uploading }
 
 // InFlight is the number of commands sent and not yet answered.
-func (f *Follower) InFlight() int { return len(f.queue) }
+func (f *Follower) InFlight() int { return f.inFlight }
 
 // State describes the session as it is now, for a recording that begins in its midst. Session, At,
 // Accepted and Client are left to the caller. The slices are valid until the next bytes are shown.
@@ -224,6 +230,9 @@ func (f *Follower) State() capture.SessionStart {
 		state.Status |= wire.StatusInTrans
 	}
 	for id, p := range f.statements {
+		if p.unknown {
+			continue
+		}
 		state.Prepared = append(state.Prepared, capture.Prepared{ID: id, Params: uint16(p.params), Types: p.types, Text: p.text})
 	}
 	slices.SortFunc(state.Prepared, func(a, b capture.Prepared) int { return cmp.Compare(a.ID, b.ID) })
@@ -236,6 +245,8 @@ func (f *Follower) Close(at time.Duration) End {
 	if f.stage != stageLost {
 		f.partial(at)
 		f.abandon(at, 0)
+		f.stage = stageLost // deaf to what might still come
+		f.drop()
 	}
 	f.end.Commands, f.end.Open = f.number, f.transactions.Open()
 	return f.end
@@ -244,10 +255,13 @@ func (f *Follower) Close(at time.Duration) End {
 // abandon reports the commands in flight as ended without a reply, or within it.
 func (f *Follower) abandon(at time.Duration, flags capture.Flags) {
 	if !f.end.LoggedIn { // sent ahead of a login that failed
-		f.queue, f.number = nil, 0
+		f.number = 0
+		for f.oldest != nil {
+			f.remove(f.oldest)
+		}
 	}
-	for len(f.queue) > 0 {
-		c := f.queue[0]
+	for f.oldest != nil {
+		c := f.oldest
 		if !c.read {
 			f.read(c)
 		}
@@ -280,14 +294,35 @@ func (f *Follower) lose(at time.Duration, reason string) {
 	f.abandon(at, capture.Unparsed)
 	f.stage = stageLost
 	f.Handler.Lost(reason, f.client.offset, f.server.offset)
-	f.incoming, f.answering, f.statements = nil, nil, nil
-	f.client, f.server = stream{offset: f.client.offset}, stream{offset: f.server.offset}
+	f.drop()
+}
+
+// drop gives back all memory once nothing more is to be followed.
+func (f *Follower) drop() {
+	if f.incoming != nil {
+		f.recycle(f.incoming)
+	}
+	f.unprepareAll()
+	f.oldest, f.youngest, f.inFlight, f.spare = nil, nil, 0, nil
+	f.incoming, f.answering, f.statements, f.schema = nil, nil, nil, nil
+	f.greeting, f.start.Attributes = wire.Greeting{}, nil
+	for _, s := range []*stream{&f.client, &f.server} {
+		s.packet.Reset(f.account())
+		if s.frames != nil {
+			s.frames.Drop()
+		}
+		*s = stream{offset: s.offset}
+	}
+	f.Memory.Give(f.held) // for the attributes, and what a panic has left lying
+	f.held = 0
 }
 
 // recover turns a panic of ours into a session that is no longer followed.
 func (f *Follower) recover() {
 	if cause := recover(); cause != nil {
-		f.queue = nil // may be half changed: do not touch it again
+		// What is at hand may be half changed: it is not touched again.
+		f.oldest, f.youngest, f.inFlight, f.incoming, f.statements = nil, nil, 0, nil, nil
+		f.client, f.server = stream{offset: f.client.offset}, stream{offset: f.server.offset}
 		f.lose(f.arrived, fmt.Sprintf("internal error: %v", cause))
 	}
 }

@@ -657,12 +657,15 @@ func FuzzFollower(f *testing.F) {
 		f.Add(stream)
 	}
 	f.Fuzz(func(t *testing.T, stream []byte) {
-		whole, split := replayStream(stream, 255), replayStream(stream, 3)
+		const plenty = 1 << 30
+		whole, split := replayStream(t, stream, 255, plenty), replayStream(t, stream, 3, plenty)
 		if strings.HasPrefix(whole.lost, "internal error") {
 			t.Fatalf("panic: %s", whole.lost)
 		}
-		if uint64(len(whole.statements)) != whole.end.Commands {
-			t.Fatalf("%d commands reported, %d counted", len(whole.statements), whole.end.Commands)
+		for _, l := range []*listener{whole, replayStream(t, stream, 255, 0)} {
+			if uint64(len(l.statements)) != l.end.Commands {
+				t.Fatalf("%d commands reported, %d counted", len(l.statements), l.end.Commands)
+			}
 		}
 		if !slices.Equal(whole.lines, split.lines) || whole.lost != split.lost || whole.end != split.end {
 			t.Fatalf("at once\n%q, lost %q, %+v\nin pieces\n%q, lost %q, %+v", whole.lines, whole.lost, whole.end, split.lines, split.lost, split.end)
@@ -670,10 +673,12 @@ func FuzzFollower(f *testing.F) {
 	})
 }
 
-// replayStream shows a stream of FuzzFollower's to a follower, at most size bytes at a time.
-func replayStream(stream []byte, size int) *listener {
+// replayStream shows a stream of FuzzFollower's to a follower with so much memory, at most size bytes at a time. In the
+// end all memory must have been given back.
+func replayStream(t *testing.T, stream []byte, size, limit int) *listener {
 	l := &listener{}
-	follower := session.Follower{Handler: l, MaxStatement: 1 << 10}
+	memory := capture.NewMemory(limit)
+	follower := session.Follower{Handler: l, MaxStatement: 1 << 12, KeepFiles: true, Memory: memory}
 	at := time.Duration(1)
 	for ; len(stream) > 2; at++ {
 		n := min(int(stream[1]), len(stream)-2)
@@ -689,6 +694,9 @@ func replayStream(stream []byte, size int) *listener {
 		stream = stream[2+n:]
 	}
 	l.end = follower.Close(at)
+	if used := memory.Used(); used != 0 {
+		t.Fatalf("%d bytes a read, memory of %d: %d bytes still taken in the end", size, limit, used)
+	}
 	return l
 }
 

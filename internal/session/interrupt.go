@@ -15,7 +15,7 @@ func (f *Follower) Interrupt(dst []byte, e *wire.Error) ([]byte, bool) {
 	if !f.interruptible() {
 		return dst, false
 	}
-	c := f.queue[0]
+	c := f.oldest
 	f.interrupted = true
 	o := &c.reply.Outcome
 	o.Errno = e.Errno
@@ -37,10 +37,10 @@ func (f *Follower) Interrupt(dst []byte, e *wire.Error) ([]byte, bool) {
 }
 
 func (f *Follower) interruptible() bool {
-	if f.stage != stageCommands || f.interrupted || f.uploading || len(f.queue) == 0 || !f.server.atBoundary() {
+	if f.stage != stageCommands || f.interrupted || f.uploading || f.inFlight == 0 || !f.server.atBoundary() {
 		return false
 	}
-	c := f.queue[0]
+	c := f.oldest
 	switch {
 	case c.parting != 0: // the session has ended already
 		return false

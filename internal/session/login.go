@@ -3,6 +3,7 @@ package session
 import (
 	"fmt"
 	"time"
+	"unsafe"
 
 	"redrive/capture"
 	"redrive/internal/wire"
@@ -11,16 +12,16 @@ import (
 // maxLoginPacket bounds the login packets that are kept: attributes may take 64 KiB, tokens some more.
 const maxLoginPacket = 1 << 20
 
-// gather puts a packet's pieces together; ok is false until the last one.
-func (s *stream) gather(p wire.Piece) (payload []byte, ok bool) {
+// gather puts a packet's pieces together, as far as there is memory; ok is false until the last one.
+func (s *stream) gather(p wire.Piece, account wire.Account) (payload []byte, ok bool) {
 	if p.Head && p.Tail {
 		return p.Data, true
 	}
 	if p.Head {
-		s.packet = s.packet[:0]
+		s.packet.Reset(account)
 	}
-	s.packet = append(s.packet, p.Data[:min(len(p.Data), maxLoginPacket-len(s.packet))]...)
-	return s.packet, p.Tail
+	s.packet.Append(p.Data, maxLoginPacket, account)
+	return s.packet.Bytes(), p.Tail
 }
 
 // serverLogin acts on a packet the server sends before the command phase.
@@ -70,7 +71,8 @@ func (f *Follower) loggedIn(ok wire.OK, at time.Duration) {
 	f.end.LoggedIn = true
 	f.start.At, f.start.Status, f.status = at, ok.Status, ok.Status
 	if f.caps&(wire.Compress|wire.Zstd) != 0 {
-		f.client.frames, f.server.frames = new(wire.Inflater), new(wire.Inflater)
+		f.client.frames = &wire.Inflater{Memory: f.account()}
+		f.server.frames = &wire.Inflater{Memory: f.account()}
 	}
 	f.Handler.LoggedIn(&f.start)
 	f.settle(at) // commands sent ahead of it
@@ -92,9 +94,25 @@ func (f *Follower) response(payload []byte, at time.Duration) {
 	f.start = capture.SessionStart{
 		User: response.User, Schema: response.Schema, Collation: uint16(response.Collation), Capabilities: f.caps,
 		ConnectionID: uint64(f.greeting.ConnectionID), ServerVersion: f.greeting.ServerVersion,
-		Attributes: response.Attributes,
 	}
+	f.start.Attributes = f.keepAttributes(response.Attributes)
+	f.greeting = wire.Greeting{}
 	f.stage = stageAuth
+}
+
+// smallAttributes is how many bytes of connection attributes are kept without taking them from the account.
+const smallAttributes = 2 << 10
+
+// keepAttributes gives the attributes to keep for as long as the session lasts: none if there is no memory for them.
+func (f *Follower) keepAttributes(attributes []wire.Attribute) []wire.Attribute {
+	size := 0
+	for _, a := range attributes {
+		size += int(unsafe.Sizeof(a)) + len(a.Name) + len(a.Value)
+	}
+	if size > smallAttributes && !f.account().Take(size) {
+		return nil
+	}
+	return attributes
 }
 
 // changeUserReply acts on a packet of the server while a user is being changed.
@@ -128,8 +146,7 @@ func (f *Follower) changeUserReply(c *command, payload []byte, at time.Duration)
 
 // forget drops what a reset of the session drops.
 func (f *Follower) forget() {
-	clear(f.statements)
-	f.lastID = 0
+	f.unprepareAll()
 	f.transactions.Reset()
 }
 

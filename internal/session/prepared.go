@@ -11,40 +11,62 @@ import (
 
 // A prepared statement, as long as the server keeps it.
 type prepared struct {
-	handle unique.Handle[string] // keeps one copy of a text that many sessions prepare
-	text   []byte                // the bytes of that copy: never to be written to
-	params int
-	types  []byte // of the last execute that had any
-	long   []byte // bitmap of the parameters sent as long data for the next execute
+	handle  unique.Handle[string] // keeps one copy of a text that many sessions prepare
+	text    []byte                // the bytes of that copy: never to be written to
+	unknown bool                  // there was no memory for the text
+	params  int
+	types   []byte // of the last execute that had any
+	long    []byte // bitmap of the parameters sent as long data for the next execute
 }
+
+// largeText is the length from which on a prepared text is taken from the account: few sessions share such a one.
+const largeText = 64 << 10
 
 // prepare notes a statement that the server has prepared.
 func (f *Follower) prepare(c *command) {
 	p := c.reply.Prepared
-	c.statement.StatementID, f.lastID = p.ID, p.ID
+	c.statement.StatementID = p.ID
 	if f.statements == nil {
 		f.statements = map[uint32]*prepared{}
 	}
-	handle := unique.Make(string(c.statement.Text))
-	text := handle.Value()
-	f.statements[p.ID] = &prepared{
-		handle: handle, text: unsafe.Slice(unsafe.StringData(text), len(text)), params: int(p.Params),
+	f.unprepare(p.ID) // of a server that gives an id twice
+	f.lastID = p.ID
+	known := &prepared{params: int(p.Params)}
+	f.statements[p.ID] = known
+	if n := len(c.statement.Text); n > largeText && !f.account().Take(n) {
+		known.unknown = true
+		return
 	}
+	known.handle = unique.Make(string(c.statement.Text))
+	text := known.handle.Value()
+	known.text = unsafe.Slice(unsafe.StringData(text), len(text))
 }
 
 // unprepare forgets a statement that was closed.
 func (f *Follower) unprepare(id uint32) {
+	if p := f.statements[id]; p != nil && len(p.text) > largeText {
+		f.account().Give(len(p.text))
+	}
 	delete(f.statements, id)
 	if id == f.lastID {
 		f.lastID = 0
 	}
 }
 
+// unprepareAll forgets all statements.
+func (f *Follower) unprepareAll() {
+	for id := range f.statements {
+		f.unprepare(id)
+	}
+	f.lastID = 0
+}
+
 // readPrepared reads a command that begins with the id of a prepared statement. Text is the statement's own, but for
 // long data, which is data of its own.
 func (f *Follower) readPrepared(c *command) {
 	s := &c.statement
-	cur := wire.NewCursor(c.payload)
+	payload := c.payload.Bytes()
+	cur := wire.NewCursor(payload)
 	cur.Skip(1)
 	s.StatementID = cur.Uint32()
 	if s.StatementID == wire.LastStatementID {
@@ -52,10 +74,10 @@ func (f *Follower) readPrepared(c *command) {
 	}
 	p := f.statements[s.StatementID]
 	if p == nil { // not known, and most likely refused
-		p = &prepared{}
-		if wire.RunsSQL(c.code) {
-			s.Flags |= capture.TextUnknown
-		}
+		p = &prepared{unknown: true}
+	}
+	if p.unknown && wire.RunsSQL(c.code) {
+		s.Flags |= capture.TextUnknown
 	}
 	s.Text = p.text
 	switch c.code {
@@ -111,7 +133,7 @@ func (f *Follower) readExecute(c *command, p *prepared, cur wire.Cursor) {
 		return
 	}
 	long := p.takeLong(c)
-	e, err := wire.ParseExecute(c.payload, p.params, f.caps, long)
+	e, err := wire.ParseExecute(c.payload.Bytes(), p.params, f.caps, long)
 	if err != nil {
 		s.Flags |= capture.NoTypes
 		s.Params.Values = cur.Rest()
@@ -127,11 +149,12 @@ func (f *Follower) readExecute(c *command, p *prepared, cur wire.Cursor) {
 // the types, which the flags say may stand between them, are taken out.
 func (f *Follower) readBulk(c *command, p *prepared, cur wire.Cursor) {
 	s := &c.statement
+	payload := c.payload.Bytes()
 	s.Params.Values = cur.Rest()
 	if s.Flags.Has(capture.TextUnknown) {
 		return
 	}
-	b, err := wire.ParseBulk(c.payload, p.params)
+	b, err := wire.ParseBulk(payload, p.params)
 	if err != nil {
 		s.Flags |= capture.NoTypes
 		return
@@ -141,7 +164,7 @@ func (f *Follower) readBulk(c *command, p *prepared, cur wire.Cursor) {
 	if len(p.types) < 2*p.params {
 		s.Flags |= capture.NoTypes
 	}
-	s.Params.Values = c.payload[len(c.payload)-len(b.Rows)-2:]
+	s.Params.Values = payload[len(payload)-len(b.Rows)-2:]
 	binary.LittleEndian.PutUint16(s.Params.Values, b.Flags&^wire.BulkTypes)
 }
 

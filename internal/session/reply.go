@@ -19,16 +19,16 @@ func (f *Follower) serverPiece(p wire.Piece, at time.Duration) {
 	}
 	switch {
 	case f.stage != stageCommands:
-		if payload, whole := f.server.gather(p); whole {
+		if payload, whole := f.server.gather(p, f.account()); whole {
 			f.serverLogin(payload, at)
 		}
 	case c == nil:
-		if payload, whole := f.server.gather(p); whole {
+		if payload, whole := f.server.gather(p, f.account()); whole {
 			f.unexpected(payload, at)
 		}
 	case c.code == wire.ComChangeUser:
 		c.noteFirst(at)
-		if payload, whole := f.server.gather(p); whole {
+		if payload, whole := f.server.gather(p, f.account()); whole {
 			f.changeUserReply(c, payload, at)
 		}
 	default:
@@ -39,18 +39,17 @@ func (f *Follower) serverPiece(p wire.Piece, at time.Duration) {
 // addressee is the command that a packet of the server's belongs to: the oldest without a reply, else the one that the
 // client is still sending, as a server may refuse it before its last byte; nil if nobody asked.
 func (f *Follower) addressee(p wire.Piece, at time.Duration) *command {
-	if len(f.queue) > 0 && f.queue[0].parting != 0 { // the session goes on: it was an answer
-		c := f.queue[0]
+	if c := f.oldest; c != nil && c.parting != 0 { // the session goes on: it was an answer
 		f.answered(c)
 		f.finish(c, c.parting)
 		f.settle(at)
 	}
-	if len(f.queue) > 0 {
-		return f.queue[0]
+	if f.oldest != nil {
+		return f.oldest
 	}
 	c := f.incoming
 	switch {
-	case c == nil || p.Seq == 0 || len(c.payload) == 0 || c.refused != 0: // nobody asked
+	case c == nil || p.Seq == 0 || c.payload.Len() == 0 || c.refused != 0: // nobody asked
 		return nil
 	case !wire.HasReply(c.code) || c.code == wire.ComChangeUser: // small, and never refused half-way
 		return nil

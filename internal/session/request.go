@@ -1,7 +1,6 @@
 package session
 
 import (
-	"hash/fnv"
 	"time"
 
 	"redrive/capture"
@@ -21,7 +20,7 @@ func (f *Follower) clientPiece(p wire.Piece, at, sent time.Duration) {
 	case f.sending == useSecret:
 		f.secretPiece(p)
 	case f.sending == useResponse:
-		if payload, whole := f.client.gather(p); whole {
+		if payload, whole := f.client.gather(p, f.account()); whole {
 			f.response(payload, at)
 		}
 	default:
@@ -48,12 +47,12 @@ func (f *Follower) useOf(seq byte) use {
 // also when the server has answered before.
 func (f *Follower) filePiece(p wire.Piece) {
 	var reading *command
-	if len(f.queue) > 0 && f.queue[0].reply.WantsFile() {
-		reading = f.queue[0]
+	if c := f.oldest; c != nil && c.reply.WantsFile() {
+		reading = c
 		reading.statement.RequestBytes += p.StreamBytes()
 		reading.follow(&f.client, p)
 		if f.KeepFiles {
-			reading.keepFile(p, f.maxStatement())
+			f.keepFile(reading, p)
 		}
 	}
 	if p.Head && p.Length == 0 {
@@ -64,16 +63,17 @@ func (f *Follower) filePiece(p wire.Piece) {
 	}
 }
 
-// keepFile keeps a piece of a file, unless the whole grows beyond max.
-func (c *command) keepFile(p wire.Piece, max int) {
+// keepFile keeps a piece of a file, unless the whole grows beyond MaxStatement, or what memory is left.
+func (f *Follower) keepFile(c *command, p wire.Piece) {
 	s := &c.statement
 	another := s.Flags.Has(capture.FileKept) // a statement that asks for two is played by neither
-	if another || c.fileLost || len(s.File)+len(p.Data) > max {
+	if another || c.fileLost || c.file.Append(p.Data, f.maxStatement(), f.account()) < len(p.Data) {
+		c.file.Reset(f.account())
 		s.File, c.fileLost = nil, true
 		s.Flags &^= capture.FileKept
 		return
 	}
-	s.File = append(s.File, p.Data...)
+	s.File = c.file.Bytes()
 	if p.Head && p.Length == 0 {
 		s.Flags |= capture.FileKept
 	}
@@ -81,9 +81,9 @@ func (c *command) keepFile(p wire.Piece, max int) {
 
 // secretPiece passes over a packet of an authentication.
 func (f *Follower) secretPiece(p wire.Piece) {
-	if len(f.queue) > 0 && f.queue[0].code == wire.ComChangeUser {
-		f.queue[0].statement.RequestBytes += p.StreamBytes()
-		f.queue[0].follow(&f.client, p)
+	if c := f.oldest; c != nil && c.code == wire.ComChangeUser {
+		c.statement.RequestBytes += p.StreamBytes()
+		c.follow(&f.client, p)
 	}
 	if p.Tail {
 		f.asked = false
@@ -92,14 +92,18 @@ func (f *Follower) secretPiece(p wire.Piece) {
 
 // commandPiece gathers a command. Of one longer than MaxStatement the beginning is kept, and a hash over all.
 func (f *Follower) commandPiece(p wire.Piece, at, sent time.Duration) {
-	if n := len(f.queue); n > 0 && wire.LeavesProtocol(f.queue[n-1].code) {
-		f.leave(f.queue[n-1], at)
+	if c := f.youngest; c != nil && wire.LeavesProtocol(c.code) {
+		f.leave(c, at)
 		return
 	}
 	if p.Head {
 		f.incoming = f.newCommand()
 	}
 	c := f.incoming
+	if c == nil {
+		f.lose(at, "no memory is left for so many commands without a reply")
+		return
+	}
 	f.add(c, p.Data)
 	if !p.Tail {
 		return
@@ -113,46 +117,60 @@ func (f *Follower) commandPiece(p wire.Piece, at, sent time.Duration) {
 // add appends a piece of the payload, or to its hash what is not kept.
 func (f *Follower) add(c *command, data []byte) {
 	c.length += uint64(len(data))
-	kept := data[:min(len(data), f.maxStatement()-len(c.payload))]
-	c.payload = append(c.payload, kept...)
-	if len(c.payload) > 0 { // an empty packet is a command too: servers answer it with an error
-		c.code = c.payload[0]
-	}
-	if len(kept) == len(data) {
-		return
-	}
-	if c.hash == nil {
+	if !c.hashing {
+		kept := c.payload.Append(data, f.maxStatement(), f.account())
+		if c.payload.Len() > 0 { // an empty packet is a command too: servers answer it with an error
+			c.code = c.payload.Bytes()[0]
+		}
+		if kept == len(data) {
+			return
+		}
 		f.beginHash(c)
+		data = data[kept:]
 	}
-	c.hash.Write(data[len(kept):])
+	c.hash.add(data)
 }
 
 // beginHash hashes what is kept of the command's text. What is sent with the text of another command, as the parameters
 // of an execute are, is hashed from behind the command byte.
 func (f *Follower) beginHash(c *command) {
-	c.behind = min(1, len(c.payload))
+	payload := c.payload.Bytes()
+	c.behind = min(1, len(payload))
 	switch c.code {
 	case wire.ComQuery:
-		if text, _, err := wire.QueryText(c.payload, f.caps); err == nil {
-			c.behind = len(c.payload) - len(text)
+		if text, _, err := wire.QueryText(payload, f.caps); err == nil {
+			c.behind = len(payload) - len(text)
 		}
 	case wire.ComStmtSendLongData:
-		c.behind = min(5, len(c.payload))
+		c.behind = min(5, len(payload))
 	}
-	c.hash = fnv.New64a()
-	c.hash.Write(c.payload[c.behind:])
+	c.hashing, c.hash = true, newTextHash
+	c.hash.add(payload[c.behind:])
+}
+
+// A textHash is a hash by FNV-1a of 64 bits.
+type textHash uint64
+
+const newTextHash textHash = 0xCBF29CE484222325
+
+func (h *textHash) add(b []byte) {
+	sum := *h
+	for _, c := range b {
+		sum = (sum ^ textHash(c)) * 0x100000001B3
+	}
+	*h = sum
 }
 
 // truncate notes the length and the hash of the whole; no hash of what proves who somebody is.
 func (f *Follower) truncate(c *command) {
-	if c.hash == nil { // it broke off
+	if !c.hashing { // it broke off
 		f.beginHash(c)
 	}
 	s := &c.statement
 	s.Flags |= capture.Truncated
 	s.TextLen = c.length - uint64(c.behind)
 	if c.code != wire.ComChangeUser {
-		s.TextHash = c.hash.Sum64()
+		s.TextHash = uint64(c.hash)
 	}
 }
 

@@ -63,6 +63,9 @@ const (
 // lies beyond (the end of a huge session state block) is dropped.
 const maxKept = 64 << 10
 
+// maxMessage bounds what is kept of an ERR's message; servers' own are of 512 bytes at most.
+const maxMessage = 4 << 10
+
 // A Reply follows one command's reply, piece by piece, to its last byte, and says what was in it. It serves text and
 // binary results, both EOF styles, several results, cursors, prepared statements, and errors anywhere. The state
 // machine is that of the protocol manual's "text result set" and "COM_STMT_PREPARE response" pages, with MariaDB's
@@ -70,6 +73,7 @@ const maxKept = 64 << 10
 type Reply struct {
 	Outcome  Outcome
 	Prepared Prepared // of a PREPARE, once its first packet came
+	Memory   Account  // what packets that came in pieces are gathered in; nil for no limit
 
 	command byte
 	caps    Capabilities
@@ -81,7 +85,7 @@ type Reply struct {
 	begun   bool   // a byte of the reply proper came
 	ending  bool   // the packet at hand is neither row nor definition, though its place is theirs
 	asked   bool   // the server asked for a file at some point of this reply
-	kept    []byte // a packet that came in pieces
+	kept    Buffer // a packet that came in pieces
 	message []byte // of the ERR
 }
 
@@ -92,13 +96,31 @@ func (r *Reply) Begin(command byte, caps Capabilities, cursor bool) {
 	r.command, r.caps, r.cursor = command, caps, cursor
 	r.state, r.count, r.columns = replyFirst, 0, 0
 	r.infile, r.begun, r.asked = false, false, false
-	r.kept, r.message = r.kept[:0], r.message[:0]
+	r.message = r.message[:0]
+	r.kept.Reset(r.Memory)
 	if command == ComStmtFetch {
 		r.state = replyRows
 	}
 	if command == ComFieldList {
 		r.state = replyRows // definitions without a count, then a terminator: rows by another name
 	}
+}
+
+// Release empties the reply, which ends there, and gives back what memory it holds but for small buffers.
+func (r *Reply) Release() {
+	r.kept.Reset(r.Memory)
+	r.state, r.infile = replyDone, false
+	r.message = small(r.message)
+	state := &r.Outcome.State
+	state.Schema, state.GTIDs, state.Transaction = small(state.Schema), small(state.GTIDs), small(state.Transaction)
+}
+
+// small is b without its content, or nil if it is more than one keeps for the next use.
+func small(b []byte) []byte {
+	if cap(b) > smallBuffer/2 {
+		return nil
+	}
+	return b[:0]
 }
 
 // WantsFile reports that the server asked for a file (LOCAL INFILE): until the client's empty packet, nothing the
@@ -162,6 +184,7 @@ func (r *Reply) Feed(p Piece) (done bool, err error) {
 		return false, nil
 	}
 	err = r.packet(payload, p.Length)
+	r.kept.Reset(r.Memory)
 	if err != nil {
 		return false, fmt.Errorf("%w: %w", ErrLost, err)
 	}
@@ -243,14 +266,10 @@ func (r *Reply) whole(p Piece) (payload []byte, ok bool) {
 		return p.Data, true
 	}
 	if p.Head {
-		r.kept = r.kept[:0]
+		r.kept.Reset(r.Memory)
 	}
-	r.kept = append(r.kept, p.Data[:min(len(p.Data), maxKept-len(r.kept))]...)
-	if !p.Tail {
-		return nil, false
-	}
-	payload, r.kept = r.kept, r.kept[:0]
-	return payload, true
+	r.kept.Append(p.Data, maxKept, r.Memory)
+	return r.kept.Bytes(), p.Tail
 }
 
 // packet acts on a whole packet that is neither a row nor a definition.
@@ -292,7 +311,7 @@ func (r *Reply) error(payload []byte) error {
 		copy(r.Outcome.SQLState[:], payload[4:9])
 		payload = payload[6:]
 	}
-	r.message = append(r.message[:0], payload[3:]...)
+	r.message = append(r.message[:0], payload[3:min(len(payload), 3+maxMessage)]...)
 	r.state = replyDone
 	return nil
 }
