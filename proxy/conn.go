@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -14,9 +13,6 @@ import (
 	"redrive/internal/session"
 	"redrive/internal/wire"
 )
-
-// bufferSize is what one read takes at most: large results pass in large writes.
-const bufferSize = 32 << 10
 
 // lastWords is how long the server is listened to after it stopped reading: why it did is often still on its way.
 const lastWords = time.Second
@@ -33,7 +29,7 @@ type conn struct {
 	client           net.Conn   // replaced when TLS begins
 	server           net.Conn   // nil until dialed; replaced when TLS begins
 	follower         session.Follower
-	pending          chunk             // bytes on their way that the follower has not been shown
+	pending          chunk             // bytes on their way that the follower has not been shown; of the portable relay
 	recorder         *capture.Recorder // the recording it takes part in; nil for none
 	next             *capture.Recorder // the one it should be in: it changes over between two commands
 	number           uint64            // of the last command that was done
@@ -41,62 +37,77 @@ type conn struct {
 	loggedIn         bool
 	secretStatements map[uint32]bool // ids of prepared statements that may bear a password
 	lost             string          // why the follower gave up
+	relay            relay           // what carries it once it has logged in; nil before
+	active           time.Duration   // when bytes last came
 	stopped          bool            // we hung up
 	ended            error           // the first error of a socket, if it was not an end
 	closer           capture.EndReason
 }
 
-// A chunk is what one read delivered, while it is being passed on.
-type chunk struct {
-	data       []byte
-	at         time.Duration
-	fromClient bool
+// run logs the client in and hands the connection over to a relay, which ends it.
+func (c *conn) run() {
+	if !c.open() {
+		c.client.Close()
+		c.proxy.forget(c)
+		return
+	}
+	if !c.logIn() {
+		c.giveUp()
+		c.end()
+		return
+	}
+	c.mu.Lock()
+	c.relay = c.proxy.relayFor(c)
+	stopped := c.stopped
+	c.mu.Unlock()
+	if stopped { // while nobody carried it
+		c.closeBoth()
+		c.end()
+		return
+	}
+	c.relay.carry()
 }
 
-// run relays until both sides have ended, and records the end.
-func (c *conn) run() {
-	defer c.client.Close()
+// open finds out whose connection this is, and opens the one to the backend. It reports false if there is none.
+func (c *conn) open() bool {
 	if err := c.findOrigin(); err != nil {
 		c.reject(err)
-		return
+		return false
 	}
 	c.follower.Handler = c
 	c.follower.MaxStatement, c.follower.KeepFiles = c.proxy.MaxStatement, c.proxy.KeepFiles
 	server, err := c.dial()
 	if err != nil {
 		c.refuse(err)
-		return
+		return false
 	}
-	defer server.Close()
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.server = server
-	stopped := c.stopped
-	c.mu.Unlock()
-	if stopped {
-		return
+	if c.stopped {
+		server.Close()
 	}
-	if c.logIn() {
-		c.relay()
-	} else {
-		c.hangUp()
-	}
+	return !c.stopped
+}
+
+// end records the end of a connection whose sides have both ended, and gives back what it held.
+func (c *conn) end() {
 	c.finish()
+	c.proxy.forget(c)
 }
 
-// relay passes on what both sides send until both have ended.
-func (c *conn) relay() {
-	var uploads sync.WaitGroup
-	uploads.Go(c.upload)
-	c.download()
-	uploads.Wait()
+func (c *conn) closeBoth() {
+	c.client.Close()
+	c.server.Close()
 }
 
-// hangUp ends a login that failed. The client is heard out: to close with bytes of its unread could cost it our answer.
-func (c *conn) hangUp() {
+// giveUp ends a login that failed. The client is heard out: to close with bytes of its unread could cost it our answer.
+func (c *conn) giveUp() {
 	c.server.Close()
 	closeWrite(c.client)
 	c.client.SetReadDeadline(time.Now().Add(lastWords))
 	io.Copy(io.Discard, c.client)
+	c.client.Close()
 }
 
 // dial connects to the backend, and tells it whose connection this is if it wants to know.
@@ -131,113 +142,6 @@ func (c *conn) refuse(cause error) {
 	c.recorder, c.next = nil, nil // nothing comes after the end
 }
 
-// upload passes on what the client sends.
-func (c *conn) upload() {
-	err := c.passUploads()
-	c.note(err, capture.EndClient)
-	switch {
-	case err == nil || errors.Is(err, errRead):
-		closeWrite(c.server) // the client has said all it will: it may still be waiting for its answer
-	default: // the server does not read any more; what it says is passed on by download
-		c.server.SetReadDeadline(time.Now().Add(lastWords))
-		io.Copy(io.Discard, c.client) // until download ends: hanging up on a client that still sends could cost it the answer
-	}
-}
-
-func (c *conn) passUploads() error {
-	if c.needsGuard() {
-		return c.passGuarded()
-	}
-	return c.pump(c.server, c.client, true)
-}
-
-// download passes on what the server sends.
-func (c *conn) download() {
-	err := c.pump(c.client, c.server, false)
-	c.note(err, capture.EndServer)
-	if err != nil && !errors.Is(err, errRead) {
-		c.server.Close() // the client is gone: the server need not work on for nobody
-		c.client.Close()
-		return
-	}
-	closeWrite(c.client)
-	c.client.SetReadDeadline(time.Now().Add(lastWords)) // it has nobody to talk to any more
-}
-
-// errRead marks the errors of pump that are the reading side's.
-var errRead = errors.New("read")
-
-// pump passes bytes on until from ends. Forwards first, looks afterwards.
-func (c *conn) pump(to, from net.Conn, fromClient bool) error {
-	buf := make([]byte, bufferSize)
-	for {
-		n, err := from.Read(buf)
-		if n > 0 {
-			if err := c.pass(to, buf[:n], fromClient); err != nil {
-				return err
-			}
-		}
-		if err != nil {
-			return readError(err)
-		}
-	}
-}
-
-// pass forwards one chunk and shows it to the follower.
-func (c *conn) pass(to net.Conn, data []byte, fromClient bool) error {
-	at := c.publish(data, fromClient)
-	_, err := to.Write(data)
-	written := c.proxy.Clock.Now()
-
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if fromClient {
-		c.totals.BytesIn += uint64(len(data))
-		if c.pending.fromClient && c.pending.data != nil {
-			c.join(c.pending.at)
-			c.follower.FromClient(data, c.pending.at, written)
-			c.pending.data = nil
-		} else {
-			c.follower.Passed(written)
-		}
-		return err
-	}
-	c.totals.BytesOut += uint64(len(data))
-	if !c.pending.fromClient {
-		c.look()
-	}
-	if stalled := written - at; stalled > time.Millisecond {
-		c.follower.Stalled(stalled)
-	}
-	return err
-}
-
-// publish puts a chunk in the place of the one that is pending, which the follower is shown first: so it sees chunks
-// in the order they were read, whichever goroutine comes by, and no answer before its question.
-func (c *conn) publish(data []byte, fromClient bool) time.Duration {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.look()
-	at := c.proxy.Clock.Now()
-	c.pending = chunk{data, at, fromClient}
-	return at
-}
-
-// look shows the follower the pending chunk, if there is one. Call it with mu held.
-func (c *conn) look() {
-	p := c.pending
-	c.pending.data = nil
-	switch {
-	case p.data == nil:
-	case p.fromClient:
-		c.join(p.at)
-		c.follower.FromClient(p.data, p.at, 0)
-	default:
-		c.follower.FromServer(p.data, p.at)
-		c.leave()
-	}
-}
-
 func closeWrite(conn net.Conn) {
 	if half, ok := conn.(interface{ CloseWrite() error }); ok {
 		half.CloseWrite()
@@ -250,6 +154,10 @@ func closeWrite(conn net.Conn) {
 func (c *conn) note(err error, closer capture.EndReason) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.noteLocked(err, closer)
+}
+
+func (c *conn) noteLocked(err error, closer capture.EndReason) {
 	if c.closer == 0 {
 		c.closer = closer
 		c.ended = err
@@ -262,12 +170,38 @@ func (c *conn) drain(late bool) {
 	defer c.mu.Unlock()
 	c.look()
 	idle := c.lost == "" && (!c.loggedIn || c.follower.Idle())
-	if c.stopped || !late && !idle {
+	if late || idle {
+		c.hangUp()
+	}
+}
+
+// hangUp ends the connection from outside, soon. Call it with mu held.
+func (c *conn) hangUp() {
+	if c.stopped {
 		return
 	}
 	c.stopped = true
+	if c.relay != nil {
+		c.relay.hangUp()
+		return
+	}
 	c.client.Close()
 	if c.server != nil {
 		c.server.Close()
 	}
+}
+
+// shutdown is what a client is told in the place of the answer that it waits for in vain.
+var shutdown = wire.Error{Errno: 1053, SQLState: "08S01", Message: "redrive proxy: shutting down"}
+
+// parting is what a connection that we end gets yet: an error for a client that waits for an answer, where one can be
+// put in, and a QUIT for a server that waits for a command, so that it does not take the session for aborted. Call it
+// with mu held, with nothing on its way to either side.
+func (c *conn) parting() (toClient, toServer []byte) {
+	if c.lost != "" || !c.loggedIn {
+		return nil, nil
+	}
+	toServer, _ = c.follower.Quit(nil)
+	toClient, _ = c.follower.Interrupt(nil, &shutdown)
+	return toClient, toServer
 }

@@ -54,6 +54,7 @@ type Proxy struct {
 	mu       sync.Mutex
 	recorder *capture.Recorder // of the recording that goes on; nil: none
 	conns    map[*conn]struct{}
+	loops    loops // none where the portable relay carries all
 	lastID   uint64
 	closed   Totals // of connections that have ended
 	wg       sync.WaitGroup
@@ -109,8 +110,12 @@ func (p *Proxy) Serve(ctx context.Context, listener net.Listener) error {
 	}
 	p.key = sync.OnceValues(newKey)
 	p.ClientTLS, p.BackendTLS = forBulk(p.ClientTLS), forBulk(p.BackendTLS)
+	defer listener.Close()
 	stop := context.AfterFunc(ctx, func() { listener.Close() })
 	defer stop()
+	if err := p.startLoops(); err != nil {
+		return err
+	}
 	watched := make(chan struct{})
 	watching, stopWatching := context.WithCancel(context.Background())
 	go func() {
@@ -120,6 +125,7 @@ func (p *Proxy) Serve(ctx context.Context, listener net.Listener) error {
 	err := p.accept(ctx, listener)
 	p.drain()
 	p.wg.Wait()
+	p.loops.stop()
 	stopWatching()
 	<-watched
 	return err
@@ -144,7 +150,6 @@ func (p *Proxy) dialTimeout() time.Duration {
 
 // accept takes connections until the listener is closed.
 func (p *Proxy) accept(ctx context.Context, listener net.Listener) error {
-	defer listener.Close()
 	var pause time.Duration
 	for {
 		client, err := listener.Accept()
@@ -177,7 +182,7 @@ func temporary(err error) bool {
 	return false
 }
 
-// start relays one client in goroutines of its own.
+// start takes a client, in a goroutine of its own until it has logged in.
 func (p *Proxy) start(client net.Conn) {
 	p.mu.Lock()
 	p.lastID++
@@ -186,14 +191,16 @@ func (p *Proxy) start(client net.Conn) {
 	p.conns[c] = struct{}{}
 	p.mu.Unlock()
 	p.wg.Add(1)
-	go func() {
-		defer p.wg.Done()
-		c.run()
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		delete(p.conns, c)
-		p.closed.add(&c.totals)
-	}()
+	go c.run()
+}
+
+// forget is called when a connection has ended.
+func (p *Proxy) forget(c *conn) {
+	p.mu.Lock()
+	delete(p.conns, c)
+	p.closed.add(&c.totals)
+	p.mu.Unlock()
+	p.wg.Done()
 }
 
 // each calls f for every connection that is open at the moment.

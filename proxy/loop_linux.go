@@ -1,0 +1,204 @@
+package proxy
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"redrive/internal/epoll"
+)
+
+// loops share the connections among them.
+type loops []*loop
+
+// A loop relays connections in one goroutine, both sides of each: so an answer is shown to the follower behind its question
+// without anybody waiting, and the thread that learns of bytes is the one that passes them on.
+type loop struct {
+	proxy  *Proxy
+	number int
+	poller *epoll.Poller
+	load   atomic.Int64  // connections it has or is about to get
+	done   chan struct{} // closed when run returns
+
+	mu     sync.Mutex // guards what others leave here for run
+	coming []*pair
+	going  []*pair // to be hung up
+	ending bool
+
+	pairs   []*pair // by slot; nil for a vacant one
+	vacant  []int32 // slots
+	left    []int32 // slots to become vacant when the events at hand, some of which may be theirs, have been dealt with
+	again   []*end  // sides that had more than one turn's worth to be read
+	waiting []*pair // those with a deadline
+	buf     [bufferSize]byte
+}
+
+// startLoops starts the event loops, unless the portable relay is wished for.
+func (p *Proxy) startLoops() error {
+	if p.Portable {
+		return nil
+	}
+	n := p.Loops
+	if n == 0 {
+		n = runtime.NumCPU()
+	}
+	for i := range n {
+		poller, err := epoll.New()
+		if err != nil {
+			p.loops.stop()
+			p.loops = nil
+			return fmt.Errorf("event loop: %w", err)
+		}
+		l := &loop{proxy: p, number: i, poller: poller, done: make(chan struct{})}
+		p.loops = append(p.loops, l)
+		addProcs(1)
+		go l.run()
+	}
+	return nil
+}
+
+// stop ends the loops. They must have no connections any more.
+func (ls loops) stop() {
+	for _, l := range ls {
+		l.mu.Lock()
+		l.ending = true
+		l.mu.Unlock()
+		l.poller.Wake()
+		<-l.done
+		l.poller.Close()
+		addProcs(-1)
+	}
+}
+
+var procs sync.Mutex
+
+// addProcs changes GOMAXPROCS: a loop keeps its P while it waits for traffic, so each brings one of its own.
+func addProcs(n int) {
+	procs.Lock()
+	defer procs.Unlock()
+	runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + n)
+}
+
+// relay gives the connection to the loop with the fewest.
+func (ls loops) relay(c *conn) relay {
+	l := slices.MinFunc(ls, func(a, b *loop) int { return int(a.load.Load() - b.load.Load()) })
+	l.load.Add(1)
+	return &pair{conn: c, loop: l, slot: none}
+}
+
+// take has the loop carry a connection from now on.
+func (l *loop) take(p *pair) {
+	l.mu.Lock()
+	l.coming = append(l.coming, p)
+	l.mu.Unlock()
+	l.poller.Wake()
+}
+
+// drop has the loop hang up a connection.
+func (l *loop) drop(p *pair) {
+	l.mu.Lock()
+	l.going = append(l.going, p)
+	l.mu.Unlock()
+	l.poller.Wake()
+}
+
+// run relays until stop.
+func (l *loop) run() {
+	defer close(l.done)
+	for {
+		events, woken, err := l.poller.Wait(l.patience())
+		if err != nil {
+			panic(err) // a bug: the poller is ours, and open
+		}
+		for _, e := range events {
+			if p := l.pairs[e.Key>>1]; p != nil {
+				p.happened(&p.ends[e.Key&1], e.Events)
+			}
+		}
+		l.goOn()
+		l.expire()
+		l.vacant = append(l.vacant, l.left...)
+		l.left = l.left[:0]
+		if woken && l.heed() {
+			return
+		}
+	}
+}
+
+// patience is how long the loop may wait for events.
+func (l *loop) patience() time.Duration {
+	if len(l.again) > 0 {
+		return 0
+	}
+	if len(l.waiting) == 0 {
+		return -1
+	}
+	next := slices.MinFunc(l.waiting, func(a, b *pair) int { return a.deadline.Compare(b.deadline) })
+	return max(0, time.Until(next.deadline))
+}
+
+// goOn gives another turn to the sides that had more to be read, after everybody else had theirs.
+func (l *loop) goOn() {
+	turns := l.again
+	l.again = nil
+	for _, e := range turns {
+		e.queued = false
+		e.pair.goOn(e)
+	}
+	if l.again == nil {
+		l.again = turns[:0]
+	}
+}
+
+// expire closes the connections whose time is up.
+func (l *loop) expire() {
+	if len(l.waiting) == 0 {
+		return
+	}
+	now := time.Now()
+	for _, p := range slices.Clone(l.waiting) { // closing changes the list
+		if !now.Before(p.deadline) {
+			p.conn.mu.Lock()
+			p.leave()
+			p.conn.mu.Unlock()
+			p.conn.end()
+		}
+	}
+}
+
+// heed does what others have left for the loop to do. It reports whether the loop is to end.
+func (l *loop) heed() (end bool) {
+	l.mu.Lock()
+	coming, going := l.coming, l.going
+	l.coming, l.going = nil, nil
+	end = l.ending
+	l.mu.Unlock()
+	for _, p := range coming {
+		l.admit(p)
+	}
+	for _, p := range going {
+		p.hungUp()
+	}
+	return end
+}
+
+// admit gives a connection a slot and watches its sockets. What has come before makes events too.
+func (l *loop) admit(p *pair) {
+	if n := len(l.vacant); n > 0 {
+		p.slot, l.vacant = l.vacant[n-1], l.vacant[:n-1]
+	} else {
+		p.slot = int32(len(l.pairs))
+		l.pairs = append(l.pairs, nil)
+	}
+	l.pairs[p.slot] = p
+	for i := range p.ends {
+		if err := l.poller.Add(p.ends[i].fd, p.slot<<1|int32(i)); err != nil {
+			l.proxy.Logger.Error("connection lost", "session", p.conn.id, "error", err)
+			p.ends[i].broken = true
+		}
+	}
+	p.admitted()
+}
