@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,7 +13,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -21,8 +24,12 @@ import (
 	"redrive/internal/mysqltest"
 )
 
-// binary is redrive, built with the race detector, for the life of the test process.
-var binary string
+// binary is redrive, built with the race detector, for the life of the test process. Where memory or throughput is
+// measured, lean is it without.
+var (
+	binary string
+	lean   = sync.OnceValues(func() (string, error) { return build(filepath.Dir(binary), "redrive-lean") })
+)
 
 func TestMain(m *testing.M) { os.Exit(testMain(m)) }
 
@@ -33,12 +40,21 @@ func testMain(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	binary = filepath.Join(dir, "redrive")
-	if out, err := exec.Command("go", "build", "-race", "-o", binary, "redrive/cmd/redrive").CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "build redrive: %v\n%s", err, out)
+	if binary, err = build(dir, "redrive", "-race"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	return mysqltest.Run(m)
+}
+
+// build builds redrive in dir, and gives its path.
+func build(dir, name string, flags ...string) (string, error) {
+	path := filepath.Join(dir, name)
+	args := append(append([]string{"build"}, flags...), "-o", path, "redrive/cmd/redrive")
+	if out, err := exec.Command("go", args...).CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build redrive: %w\n%s", err, out)
+	}
+	return path, nil
 }
 
 // A result is what a command printed and its exit status.
@@ -83,19 +99,32 @@ type proxyProcess struct {
 // startProxy starts a proxy on a free port and waits until it listens.
 func startProxy(t *testing.T, args ...string) *proxyProcess {
 	t.Helper()
-	return startProxyAt(t, "127.0.0.1:0", args...)
+	return launch{}.start(t, args...)
 }
 
 func startProxyAt(t *testing.T, listen string, args ...string) *proxyProcess {
 	t.Helper()
-	cmd := exec.Command(binary, append([]string{"proxy", "--listen", listen}, args...)...)
-	cmd.Env = append(os.Environ(), "MYSQL_PWD="+mysqltest.Password)
+	return launch{listen: listen}.start(t, args...)
+}
+
+// A launch says how to start a proxy.
+type launch struct {
+	listen string   // empty means a free port
+	lean   bool     // the binary without the race detector
+	stdout *os.File // nil: nowhere
+	files  int      // limit of open files; 0 means as many as we have
+}
+
+// start starts a proxy and waits until it listens.
+func (l launch) start(t *testing.T, args ...string) *proxyProcess {
+	t.Helper()
+	p := &proxyProcess{stderr: &bytes.Buffer{}, read: make(chan struct{})}
+	cmd := l.command(t, args)
 	pipe, write, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
 	cmd.Stderr = write
-	p := &proxyProcess{stderr: &bytes.Buffer{}, read: make(chan struct{})}
 	p.process, err = mysqltest.Spawn(cmd)
 	write.Close()
 	if err != nil {
@@ -121,16 +150,49 @@ func startProxyAt(t *testing.T, listen string, args ...string) *proxyProcess {
 	return p
 }
 
+func (l launch) command(t *testing.T, args []string) *exec.Cmd {
+	t.Helper()
+	path := binary
+	if l.lean {
+		var err error
+		if path, err = lean(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	args = append([]string{"proxy", "--listen", cmp.Or(l.listen, "127.0.0.1:0")}, args...)
+	if l.files != 0 { // a limit of this process's own would bind its other children too
+		args = append([]string{"-c", `ulimit -n "$0" && exec "$@"`, strconv.Itoa(l.files), path}, args...)
+		path = "/bin/sh"
+	}
+	cmd := exec.Command(path, args...)
+	cmd.Env = append(os.Environ(), "MYSQL_PWD="+mysqltest.Password)
+	if l.stdout != nil { // a nil *os.File would be a writer all the same
+		cmd.Stdout = l.stdout
+	}
+	return cmd
+}
+
 // stop ends the proxy by SIGTERM, which must end well, and returns what it printed.
 func (p *proxyProcess) stop(t *testing.T) string {
 	t.Helper()
-	p.process.Signal(syscall.SIGTERM)
-	err := p.process.Wait()
-	<-p.read
+	printed, err := p.end()
 	if err != nil {
-		t.Fatalf("redrive proxy: %v\n%s", err, p.stderr)
+		t.Fatalf("redrive proxy: %v\n%s", err, printed)
 	}
-	return p.stderr.String()
+	return printed
+}
+
+// end ends the proxy by SIGTERM, and returns what it printed and how it ended.
+func (p *proxyProcess) end() (printed string, err error) {
+	p.process.Signal(syscall.SIGTERM)
+	return p.wait()
+}
+
+// wait waits for the proxy's end.
+func (p *proxyProcess) wait() (printed string, err error) {
+	err = p.process.Wait()
+	<-p.read
+	return p.stderr.String(), err
 }
 
 // record runs f with the address of a proxy in front of the server, which records into a new file. It returns the

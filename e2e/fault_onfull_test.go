@@ -1,0 +1,114 @@
+package e2e_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"redrive/capture"
+	"redrive/internal/mysqltest"
+)
+
+// An oltpTables is what sysbench's OLTP workloads work on: large enough, and drawn from evenly, so that threads seldom
+// get into each other's way.
+type oltpTables struct{ schema string }
+
+var oltpOptions = []string{"--tables=4", "--table-size=2000", "--rand-type=uniform"}
+
+// prepareOLTP makes the tables, past any proxy.
+func prepareOLTP(t *testing.T, server *mysqltest.Server) oltpTables {
+	t.Helper()
+	o := oltpTables{server.Schema(t)}
+	sysbench(t, server.Addr, o.schema, append(oltpOptions, "oltp_read_write", "prepare")...)
+	return o
+}
+
+// run runs oltp_read_write, statements as text, with four threads unless options say otherwise. No connection may be
+// lost.
+func (o oltpTables) run(t *testing.T, addr string, options ...string) mysqltest.Report {
+	t.Helper()
+	args := append([]string{"--threads=4", "--db-ps-mode=disable"}, oltpOptions...)
+	report := sysbench(t, addr, o.schema, append(append(args, options...), "oltp_read_write", "run")...)
+	if report.Reconnects != 0 || report.Total == 0 {
+		t.Errorf("sysbench: %d reconnects, %d statements", report.Reconnects, report.Total)
+	}
+	return report
+}
+
+// perTransaction is how many statements sysbench's oltp_read_write has between BEGIN and COMMIT, these included.
+const perTransaction = 20
+
+// Each of the ways to deal with a recording that has no room left does what it says, and the account is right.
+func TestFaultOnFull(t *testing.T) {
+	server := mysqltest.Shared(t)
+	o := prepareOLTP(t, server)
+	statements := map[string]uint64{} // answered, by policy
+	for _, policy := range []string{"shed", "shed-transactions", "block", "stop"} {
+		t.Run(policy, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "full.rdt")
+			path, consumer := fifo(t, file, 20<<10)
+			p := launch{lean: true}.start(t, "--backend", server.Addr, "--out", path, "--memory-limit", "4MiB", "--on-full", policy)
+			m := startMeter(t, server)
+			statements[policy] = o.run(t, p.addr, "--time="+pick("5", "60"), "--threads=8").Total
+			consumer.open()
+			l, printed, err := settle(t, p, m)
+			consumer.wait(t)
+			compareFile(t, file, l)
+			parts := partial(t, file)
+			t.Logf("%d stored, %d shed; %s", l.Stored, l.Shed, parts)
+			if shed := policy != "block"; shed != (l.Shed > 0) || shed != (err != nil) {
+				t.Errorf("%d commands shed, ended with %v; want commands shed and a failure: %t\n%s", l.Shed, err, shed, printed)
+			}
+			switch policy {
+			case "shed":
+				if parts.cut == 0 {
+					t.Error("no transaction was shed in part: that none is by other policies would show nothing")
+				}
+			case "shed-transactions":
+				if parts.cut > 0 || parts.whole == 0 {
+					t.Errorf("%s; want each transaction whole or not at all", parts)
+				}
+			case "block":
+				if parts.cut > 0 || statements["shed"] == 0 || statements[policy] > statements["shed"]/2 {
+					t.Errorf("%s; %d statements answered, %d where nobody waits: clients were not made to wait", parts, statements[policy], statements["shed"])
+				}
+			case "stop":
+				if !strings.Contains(printed, "stop") {
+					t.Errorf("the proxy does not tell that its recording has stopped:\n%s", printed)
+				}
+			}
+		})
+	}
+}
+
+// parts tells how many transactions are in a file as a whole, and how many are not.
+type parts struct{ whole, cut int }
+
+func (p parts) String() string {
+	return fmt.Sprintf("%d transactions whole, %d in part", p.whole, p.cut)
+}
+
+// partial counts the transactions of oltp_read_write in a file by whether all their statements are there. One in which
+// a statement failed is shorter by right, and is left out.
+func partial(t *testing.T, file string) (p parts) {
+	t.Helper()
+	type key struct{ session, txn uint64 }
+	counts, failed := map[key]int{}, map[key]bool{}
+	for _, rec := range records(t, file) {
+		if s := &rec.Statement; rec.Kind == capture.KindStatement && s.Txn != 0 {
+			counts[key{s.Session, s.Txn}]++
+			failed[key{s.Session, s.Txn}] = failed[key{s.Session, s.Txn}] || s.Outcome.Errno != 0
+		}
+	}
+	for k, n := range counts {
+		switch {
+		case failed[k]:
+		case n == perTransaction:
+			p.whole++
+		default:
+			p.cut++
+		}
+	}
+	return p
+}
