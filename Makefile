@@ -50,6 +50,14 @@ lint: ## go vet, staticcheck and gofumpt, in both modules
 fuzz: ## Run every fuzz target for FUZZTIME (20s) each, the one of the protocol follower for FOLLOWERTIME (10m)
 	scripts/fuzz $(FUZZTIME) $(FOLLOWERTIME)
 
+.PHONY: faults
+faults: test-packages ## Show at length that the proxy cannot hurt a client; as root, for a small disk. FAULTS='Drain' picks cases
+	REDRIVE_FAULTS=full go test -race -count 1 -timeout 90m -v -run 'TestFault.*$(FAULTS)' ./e2e
+
+.PHONY: soak
+soak: test-packages ## Ten minutes of mixed load through a recording proxy: flat memory, no error, nothing lost
+	REDRIVE_FAULTS=full go test -race -count 1 -timeout 30m -v -run 'TestSoak$$' ./e2e
+
 .PHONY: bench
 bench: build test-packages ## Measure proxy and capture beside HAProxy; BENCH="--rounds 7" passes flags on
 	go run ./bench --redrive bin/redrive $(BENCH)
