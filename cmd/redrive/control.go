@@ -2,196 +2,222 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"sync"
-	"syscall"
-	"time"
 
 	"redrive/capture"
 	"redrive/proxy"
 )
 
-// A request steers a running proxy: one JSON object on a line, answered by one.
-type request struct {
-	Do  string `json:"do"`            // start, stop, rotate or status
-	Out string `json:"out,omitempty"` // start, rotate: the file to record into
-}
-
-type response struct {
-	Error     string          `json:"error,omitempty"`
-	Recording string          `json:"recording,omitempty"` // the file that is being recorded into now
-	Closed    string          `json:"closed,omitempty"`    // the file that was closed
-	Ledger    *capture.Ledger `json:"ledger,omitempty"`    // of the file closed, or else of the one recorded into
-}
-
 // A recordingControl starts, stops and rotates the recording of a proxy. It is safe for concurrent use.
 type recordingControl struct {
 	proxy   *proxy.Proxy
 	header  func(ctx context.Context) (capture.Header, error)
+	onFull  capture.OnFull
+	lanes   int // of a recorder
 	streams streams
 
-	mu       sync.Mutex
-	name     string // of the file; empty when nothing is recorded
-	file     *output
-	recorder *capture.Recorder
+	changing sync.Mutex // held by the one change that goes on; it may take seconds, and with --on-full block longer
+	named    string     // the file as it was named to us, from which rotation makes names; guarded by changing
+	missing  error      // what the first file lacks that was closed by a rotation; guarded by changing
+
+	mu       sync.Mutex // guards what follows, for moments only
+	current  *recording // nil when nothing is recorded
+	before   *recording // the one that is being closed; nil for none
+	released bool
 }
 
-// recorderBudget bounds the records on their way to the file. A statement of --max-statement must find room.
-const recorderBudget = 192 << 20
+// A recording is a capture file with what writes it.
+type recording struct {
+	*capture.Recorder
+	file *output
+}
 
-// open makes a recorder that writes to a new file. A server that cannot be asked who it is is an error only when the
-// proxy starts: later the recording matters more.
-func (c *recordingControl) open(ctx context.Context, name string, starting bool) (*capture.Recorder, *output, error) {
+// open begins a recording in the file that create makes. A server that cannot be asked who it is is an error only when
+// the proxy starts: later the recording matters more.
+func (c *recordingControl) open(ctx context.Context, create func() (*output, error), starting bool) (*recording, error) {
 	header, err := c.header(ctx)
 	switch {
 	case err != nil && starting:
-		return nil, nil, err
+		return nil, err
 	case err != nil:
 		c.proxy.Logger.Warn("the server was not asked who it is; the recording goes on without", "error", err)
 	}
-	file, err := createOutput(name, c.streams.out)
+	file, err := create()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	return capture.NewRecorder(file, header, capture.RecorderOptions{
-		Memory: capture.NewMemory(recorderBudget), Sync: file.Sync,
+	return &recording{capture.NewRecorder(file, header, capture.RecorderOptions{
+		OnFull: c.onFull, Memory: c.proxy.Memory, Lanes: c.lanes, Sync: file.Sync,
 		Failed: func(err error) {
-			c.proxy.Logger.Error("the recording has failed; relaying goes on", "file", name, "error", err)
+			c.proxy.Logger.Error("the recording has failed; relaying goes on", "file", file.name, "error", err)
 		},
-	}), file, nil
+	}), file}, nil
+}
+
+// create is for open: it makes the file of that name.
+func (c *recordingControl) create(name string) func() (*output, error) {
+	return func() (*output, error) { return createOutput(name, c.streams.out) }
 }
 
 // begin opens the recording that the proxy starts with.
 func (c *recordingControl) begin(ctx context.Context, name string) error {
-	recorder, file, err := c.open(ctx, name, true)
+	c.changing.Lock()
+	defer c.changing.Unlock()
+	first, err := c.open(ctx, c.create(name), true)
 	if err != nil {
 		return err
 	}
-	c.name, c.file, c.recorder = name, file, recorder
-	c.proxy.Record(recorder)
+	c.named = name
+	c.change(first)
 	return nil
 }
 
-// change goes over to a recording in the file named out, or to none where that is empty, and closes the one before.
-func (c *recordingControl) change(ctx context.Context, out string) (closed string, ledger *capture.Ledger, err error) {
+// change goes over to another recording, or to none, and closes the one before. Call it with changing held.
+func (c *recordingControl) change(to *recording) (closed string, ledger *capture.Ledger, err error) {
+	before := c.replace(to)
 	var recorder *capture.Recorder
-	var file *output
-	if out != "" {
-		if recorder, file, err = c.open(ctx, out, false); err != nil {
-			return "", nil, err
-		}
+	if to != nil {
+		recorder = to.Recorder
 	}
-	before, unfinished := c.proxy.Record(recorder)
-	closed, closedFile := c.name, c.file
-	c.name, c.file, c.recorder = out, file, recorder
+	_, unfinished := c.proxy.Record(recorder)
 	if before == nil {
 		return "", nil, nil
 	}
-	l, err := closeRecording(before, unfinished, closed, closedFile, c.streams)
-	return closed, &l, err
+	l, err := before.close(unfinished, c.streams)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.before = nil
+	return before.file.name, &l, err
+}
+
+// replace notes which recording is the current one, and gives the one before.
+func (c *recordingControl) replace(to *recording) (before *recording) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	before, c.before, c.current = c.current, c.current, to
+	if c.released && to != nil {
+		to.Release()
+	}
+	return before
+}
+
+// now is the current recording, nil if there is none.
+func (c *recordingControl) now() *recording {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.current
+}
+
+// release has nobody wait for a file any more, whatever --on-full says, from here on.
+func (c *recordingControl) release() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.released = true
+	for _, r := range []*recording{c.before, c.current} {
+		if r != nil {
+			r.Release()
+		}
+	}
+}
+
+// rotate goes on in the next file. Nobody waits for the outcome, so the log has it, and end what was missed.
+func (c *recordingControl) rotate(ctx context.Context) {
+	c.changing.Lock()
+	defer c.changing.Unlock()
+	current, log := c.now(), c.proxy.Logger
+	switch {
+	case current == nil:
+		return
+	case !current.file.regular():
+		log.Warn("not rotated: only files can be, no pipe, no device and not standard output", "out", current.file.name)
+		return
+	}
+	next, err := c.open(ctx, func() (*output, error) { return createNext(c.named) }, false)
+	if err != nil {
+		log.Error("not rotated; the recording goes on as it was", "out", current.file.name, "error", err)
+		return
+	}
+	log.Info("rotated", "out", next.file.name)
+	if closed, _, err := c.change(next); err != nil {
+		log.Error("the file that was closed is not complete", "out", closed, "error", err)
+		if c.missing == nil {
+			c.missing = err
+		}
+	}
 }
 
 // end closes the recording when the proxy has ended.
 func (c *recordingControl) end() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.recorder == nil {
-		return nil
+	c.changing.Lock()
+	defer c.changing.Unlock()
+	last := c.replace(nil)
+	if last == nil {
+		return c.missing
 	}
-	_, err := closeRecording(c.recorder, 0, c.name, c.file, c.streams)
-	c.recorder = nil
-	return err
+	_, err := last.close(0, c.streams)
+	return errors.Join(c.missing, err)
 }
 
+// close closes the capture and says what is in it.
+func (r *recording) close(unfinished uint64, s streams) (capture.Ledger, error) {
+	ledger, err := r.Recorder.Close(unfinished)
+	err = errors.Join(err, r.file.Close())
+	fmt.Fprintf(s.err, "recorded in %s: %d commands forwarded = %d stored + %d shed + %d unfinished\n",
+		r.file.name, ledger.Forwarded, ledger.Stored, ledger.Shed, ledger.Unfinished)
+	switch {
+	case err != nil:
+		return ledger, fmt.Errorf("recording: %w", err)
+	case ledger.Shed > 0:
+		return ledger, fmt.Errorf("%d commands were not recorded; trace info %s lists the gaps", ledger.Shed, r.file.name)
+	}
+	return ledger, nil
+}
+
+// answer does what a request asks for.
 func (c *recordingControl) answer(ctx context.Context, r request) response {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	var answer response
 	var err error
-	switch {
-	case r.Do == "status":
-	case r.Do == "stop" && c.name == "":
-		err = errors.New("nothing is being recorded")
-	case r.Do == "start" && c.name != "":
-		err = fmt.Errorf("%s is being recorded already; stop it first, or rotate", c.name)
-	case r.Do == "rotate" && c.name == "":
-		err = errors.New("nothing is being recorded; start a recording first")
-	case r.Do == "start" || r.Do == "rotate" || r.Do == "stop":
-		answer.Closed, answer.Ledger, err = c.change(ctx, r.Out)
-	default:
-		err = fmt.Errorf("no such request: %q", r.Do)
+	if r.Do != "status" {
+		answer.Closed, answer.Ledger, err = c.obey(ctx, r)
 	}
-	answer.Recording = c.name
-	if answer.Ledger == nil && c.recorder != nil {
-		l := c.recorder.Ledger()
-		answer.Ledger = &l
+	if current := c.now(); current != nil {
+		answer.Recording = current.file.name
+		if answer.Ledger == nil {
+			l := current.Ledger()
+			answer.Ledger = &l
+		}
 	}
 	if err != nil {
 		answer.Error = err.Error()
 	}
+	answer.MemoryUsed, answer.MemoryLimit = c.proxy.Memory.Used(), c.proxy.Memory.Limit()
+	answer.Connections = c.proxy.Totals().Open
 	return answer
 }
 
-// listenControl creates the control socket, which the owner alone may use.
-func listenControl(ctx context.Context, path string) (net.Listener, error) {
-	if err := removeStaleSocket("--control", path); err != nil {
-		return nil, err
-	}
-	defer syscall.Umask(syscall.Umask(0o177)) // so that nobody else can connect even for a moment
-	var config net.ListenConfig
-	listener, err := config.Listen(ctx, "unix", path)
-	if err != nil {
-		return nil, fmt.Errorf("--control %s: %w", path, err)
-	}
-	return listener, nil
-}
-
-// serve answers requests until ctx is done.
-func (c *recordingControl) serve(ctx context.Context, listener net.Listener) {
-	stop := context.AfterFunc(ctx, func() { listener.Close() })
-	defer stop()
-	for {
-		conn, err := listener.Accept()
+// obey starts, rotates or stops the recording.
+func (c *recordingControl) obey(ctx context.Context, r request) (closed string, ledger *capture.Ledger, err error) {
+	c.changing.Lock()
+	defer c.changing.Unlock()
+	current := c.now()
+	switch {
+	case r.Do == "stop" && current == nil:
+		return "", nil, errors.New("nothing is being recorded")
+	case r.Do == "start" && current != nil:
+		return "", nil, fmt.Errorf("%s is being recorded already; stop it first, or rotate", current.file.name)
+	case r.Do == "rotate" && current == nil:
+		return "", nil, errors.New("nothing is being recorded; start a recording first")
+	case r.Do == "stop":
+		return c.change(nil)
+	case r.Do == "start" || r.Do == "rotate":
+		next, err := c.open(ctx, c.create(r.Out), false)
 		if err != nil {
-			return
+			return "", nil, err
 		}
-		go c.serveOne(ctx, conn)
+		c.named = r.Out
+		return c.change(next)
 	}
-}
-
-func (c *recordingControl) serveOne(ctx context.Context, conn net.Conn) {
-	defer conn.Close()
-	conn.SetDeadline(time.Now().Add(30 * time.Second)) // nobody may keep others waiting
-	var r request
-	answer := response{Error: "not a request"}
-	if err := json.NewDecoder(conn).Decode(&r); err == nil {
-		answer = c.answer(ctx, r)
-	}
-	_ = json.NewEncoder(conn).Encode(answer) // who asked may have gone
-}
-
-// steer sends a request to the proxy that listens on the control socket.
-func steer(ctx context.Context, path string, r request) (response, error) {
-	var d net.Dialer
-	conn, err := d.DialContext(ctx, "unix", path)
-	if err != nil {
-		return response{}, fmt.Errorf("--control %s: %w; is the proxy running with --control?", path, err)
-	}
-	defer conn.Close()
-	stop := context.AfterFunc(ctx, func() { conn.Close() })
-	defer stop()
-	var answer response
-	if err := json.NewEncoder(conn).Encode(r); err != nil {
-		return answer, fmt.Errorf("--control %s: %w", path, err)
-	}
-	if err := json.NewDecoder(conn).Decode(&answer); err != nil {
-		return answer, fmt.Errorf("--control %s: %w", path, err)
-	}
-	if answer.Error != "" {
-		return answer, errors.New(answer.Error)
-	}
-	return answer, nil
+	return "", nil, fmt.Errorf("no such request: %q", r.Do)
 }

@@ -6,11 +6,14 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"strings"
 )
 
 // An output is a capture file being written, or standard output.
 type output struct {
 	io.Writer
+	name string
 	file *os.File // nil for standard output
 }
 
@@ -18,7 +21,7 @@ type output struct {
 // already is left alone: a capture cannot be had again. Pipes and devices are written to as they are.
 func createOutput(name string, stdout io.Writer) (*output, error) {
 	if name == "-" {
-		return &output{Writer: stdout}, nil
+		return &output{stdout, name, nil}, nil
 	}
 	flags := os.O_WRONLY | os.O_CREATE | os.O_EXCL
 	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
@@ -31,16 +34,47 @@ func createOutput(name string, stdout io.Writer) (*output, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--out: %w", err)
 	}
-	return &output{file, file}, nil
+	return &output{file, name, file}, nil
+}
+
+// createNext creates the file that follows one of that name: under the same name if it is free, because the file was
+// moved away, else under the first that is of today-000002.rdt, today-000003.rdt and so on.
+func createNext(name string) (*output, error) {
+	for n, next := 2, name; ; n++ {
+		file, err := os.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		if err == nil {
+			return &output{file, next, file}, nil
+		}
+		if !errors.Is(err, fs.ErrExist) {
+			return nil, fmt.Errorf("--out: %w", err)
+		}
+		next = numbered(name, n)
+	}
+}
+
+// numbered puts a number before a file name's extension.
+func numbered(name string, n int) string {
+	dir, base := filepath.Split(name)
+	ext := filepath.Ext(base)
+	if ext == base { // a hidden file without one
+		ext = ""
+	}
+	return fmt.Sprintf("%s%s-%06d%s", dir, strings.TrimSuffix(base, ext), n, ext)
+}
+
+// regular reports whether the output is a file on a disk, and not a pipe, a device or standard output.
+func (o *output) regular() bool {
+	if o.file == nil {
+		return false
+	}
+	info, err := o.file.Stat()
+	return err == nil && info.Mode().IsRegular()
 }
 
 // Sync forces what was written to the disk, where there is one.
 func (o *output) Sync() error {
-	if o.file == nil {
+	if !o.regular() {
 		return nil
-	}
-	if info, err := o.file.Stat(); err != nil || !info.Mode().IsRegular() {
-		return err
 	}
 	return o.file.Sync()
 }

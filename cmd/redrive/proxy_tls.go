@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"crypto/tls"
+	"log/slog"
 	"net/netip"
 	"strings"
 
@@ -20,6 +21,8 @@ type proxyLegOptions struct {
 	backend        connectOptions
 	from           []string
 	announce       string
+
+	reloaded []*keyPair // what reload reads anew
 }
 
 func (o *proxyLegOptions) addFlags(f *pflag.FlagSet) {
@@ -71,11 +74,12 @@ func (o *proxyLegOptions) apply(p *proxy.Proxy, network, address string) error {
 	}
 	p.PassThrough = o.mode() == "passthrough"
 	if o.cert != "" {
-		pair, err := tls.LoadX509KeyPair(o.cert, o.key)
+		pair, err := newKeyPair(o.cert, o.key)
 		if err != nil {
 			return usagef("--tls-cert and --tls-key: %w", err)
 		}
-		p.ClientTLS = &tls.Config{Certificates: []tls.Certificate{pair}}
+		o.reloaded = append(o.reloaded, pair)
+		p.ClientTLS = &tls.Config{GetCertificate: pair.forClient}
 	}
 	if err := o.applyBackend(p, network, address); err != nil {
 		return err
@@ -92,10 +96,28 @@ func (o *proxyLegOptions) applyBackend(p *proxy.Proxy, network, address string) 
 		return err
 	}
 	p.BackendTLS, p.BackendTLSOptional = c.ClientTLS(), c.TLSMode == client.TLSPreferred
-	if o.legacy && p.BackendTLS != nil {
+	if p.BackendTLS == nil {
+		return nil
+	}
+	if o.legacy {
 		allowLegacy(p.BackendTLS)
 	}
+	if cert := o.backend.given("ssl-cert"); cert != "" {
+		pair, err := newKeyPair(cert, o.backend.given("ssl-key"))
+		if err != nil {
+			return usagef("--backend-ssl-cert and --backend-ssl-key: %w", err)
+		}
+		o.reloaded = append(o.reloaded, pair)
+		p.BackendTLS.GetClientCertificate = pair.forServer // goes before what encrypt put in
+	}
 	return nil
+}
+
+// reload reads certificates and keys anew, for connections to come. Authorities (--backend-ssl-ca) stay.
+func (o *proxyLegOptions) reload(log *slog.Logger) {
+	for _, pair := range o.reloaded {
+		pair.reload(log)
+	}
 }
 
 // allowLegacy lets a connection use what Go leaves out by default: MySQL before 5.7.28 has nothing else.

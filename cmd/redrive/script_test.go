@@ -1,26 +1,22 @@
 package main
 
 import (
-	"context"
-	"os"
-	"os/signal"
-	"syscall"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"redrive/internal/mysqltest"
 )
 
-// TestMain lets scripts call redrive: the test binary then does what main does.
+// TestMain lets scripts and tests run the commands redrive and rdt, which the test binary then is.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){
-		"redrive": func() {
-			ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-			defer stop()
-			os.Exit(run(ctx, os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr}))
-		},
-		"rdt": makeCapture,
-	})
+	testscript.Main(withServer{m}, map[string]func(){"redrive": main, "rdt": makeCapture})
 }
+
+// withServer has the tests run with a server that they share.
+type withServer struct{ *testing.M }
+
+func (m withServer) Run() int { return mysqltest.Run(m.M) }
 
 // TestScripts runs every testdata/*.txtar. Beside testscript's own commands there are redrive, and rdt to make
 // capture files (rdt_test.go).

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"redrive/internal/mysqltest"
+)
+
+// The first signal drains: an open transaction may end. The second does not wait for it, and the file ends clean all the
+// same.
+func TestSignals(t *testing.T) {
+	server := mysqltest.Shared(t)
+	for _, tt := range []struct {
+		name string
+		args []string
+		send []os.Signal // the first of them only when nobody is let in any more, if there is --time
+	}{
+		{"two signals", nil, []os.Signal{syscall.SIGTERM, syscall.SIGINT}},
+		{"its time, then a signal", []string{"--time", "1s"}, []os.Signal{syscall.SIGTERM}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "run.rdt")
+			p := startProxy(t, server.Addr, append(tt.args, "--out", file, "--drain-timeout", "1h")...)
+			db := connect(t, p.addr, nil)
+			tx, err := db.Begin()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(tt.send) > 1 {
+				p.process.Signal(tt.send[0])
+			}
+			p.drained(t)
+			if _, err := tx.Exec("DO 1"); err != nil {
+				t.Errorf("within a transaction, while the proxy drains: %v", err)
+			}
+			p.process.Signal(tt.send[len(tt.send)-1])
+			p.await(t, "told a second time to end")
+			if err := p.process.Wait(); err != nil {
+				t.Errorf("the proxy: %v\n%s", err, p.text())
+			}
+			if err := tx.Commit(); err == nil {
+				t.Error("the transaction could still be committed")
+			}
+			if got, want := strings.Join(verified(t, file), "; "), "START TRANSACTION; DO 1"; got != want {
+				t.Errorf("recorded %q, want %q", got, want)
+			}
+			if files, sum := p.ledgers(t); files != 1 || sum.Forwarded != sum.Stored || sum.Stored != 2 {
+				t.Errorf("%d files, ledger %+v, want 1 with two commands", files, sum)
+			}
+		})
+	}
+}
+
+// A transaction that ends in time ends the drain, without an error.
+func TestDrain(t *testing.T) {
+	server := mysqltest.Shared(t)
+	file := filepath.Join(t.TempDir(), "run.rdt")
+	p := startProxy(t, server.Addr, "--out", file, "--drain-timeout", "1h")
+	idle, busy := connect(t, p.addr, nil), connect(t, p.addr, nil)
+	if err := idle.Ping(); err != nil {
+		t.Fatal(err)
+	}
+	tx, err := busy.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.process.Signal(syscall.SIGTERM)
+	p.drained(t)
+	if err := tx.Commit(); err != nil {
+		t.Errorf("commit while the proxy drains: %v", err)
+	}
+	if err := p.process.Wait(); err != nil {
+		t.Errorf("the proxy: %v\n%s", err, p.text())
+	}
+	if got, want := strings.Join(verified(t, file), "; "), "START TRANSACTION; COMMIT"; got != want {
+		t.Errorf("recorded %q, want %q", got, want)
+	}
+}
+
+// Whoever reads our file may have stopped: then closing it takes for ever, and a third signal kills.
+func TestThirdSignal(t *testing.T) {
+	server := mysqltest.Shared(t)
+	fifo := filepath.Join(t.TempDir(), "fifo")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	reader, err := os.OpenFile(fifo, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	p := startProxy(t, server.Addr, "--out", fifo, "--drain-timeout", "1h")
+	db := connect(t, p.addr, nil)
+	if _, err := db.Exec("DO LENGTH('" + incompressible(300_000) + "')"); err != nil {
+		t.Fatal(err)
+	}
+	tx, err := db.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback()
+	p.process.Signal(syscall.SIGTERM)
+	p.drained(t)
+	p.process.Signal(syscall.SIGTERM)
+	p.await(t, "relayed 1 connections") // all that is left is the file
+	p.process.Signal(syscall.SIGTERM)
+	if err := p.process.Wait(); killedBy(err) != syscall.SIGTERM {
+		t.Errorf("the proxy ended with %v, want it killed\n%s", err, p.text())
+	}
+}
