@@ -7,19 +7,32 @@ import (
 
 // A block is a block of records on its way to the file: its columns, and what its header will say.
 type block struct {
-	cols   [columnCount][]byte
-	values [columnCount]int // values in a column of numbers
-	digits [columnCount]int // digits in a column of digits, two a byte
-	size   int              // bytes in cols
-	counts [KindGap + 1]int
-	info   BlockInfo
+	cols    [columnCount][]byte
+	values  [columnCount]int32 // values in a column of numbers
+	digits  [columnCount]int32 // digits in a column of digits, two a byte
+	size    int                // bytes in cols
+	counts  [KindGap + 1]int
+	gap     Gap       // sums of its gap records
+	begun   []opening // its begin records
+	over    []command // ends of begun statements in it
+	ended   []uint64  // sessions whose end is in it
+	info    BlockInfo
+	charged int // bytes taken from the account for it
 }
+
+// blockCost is what an empty block takes: itself, and the first bytes of each column in use.
+const blockCost = 6 << 10
+
+// largeBytes is the size from which on byte strings get room of exactly their size: others find it doubled, so that
+// columns are seldom copied.
+const largeBytes = 64 << 10
 
 func (b *block) reset() {
 	for i := range b.cols {
 		b.cols[i] = b.cols[i][:0]
 	}
 	b.size = 0
+	b.gap, b.begun, b.over, b.ended = Gap{}, b.begun[:0], b.over[:0], b.ended[:0]
 	clear(b.counts[:])
 	clear(b.values[:])
 	clear(b.digits[:])
@@ -38,15 +51,15 @@ func (b *block) put(id int, value uint64, before int) {
 }
 
 func (b *block) putValue(id int, value uint64, before int) {
-	col := b.cols[id]
+	zeros := max(0, before-int(b.values[id]))
+	col := withRoom(b.cols[id], zeros+binary.MaxVarintLen64)
 	n := len(col)
-	if zeros := before - b.values[id]; zeros > 0 {
-		col = append(col, make([]byte, zeros)...)
-	}
+	col = col[:n+zeros]
+	clear(col[n:])
 	col = binary.AppendUvarint(col, value)
 	b.size += len(col) - n
 	b.cols[id] = col
-	b.values[id] = before + 1
+	b.values[id] = int32(before) + 1
 }
 
 // putTime appends the code of a time to a column of times and to that of its low bits, which are mostly random: apart,
@@ -57,19 +70,45 @@ func (b *block) putTime(id int, code uint64, before int) {
 		return
 	}
 	id += colLows - colIntended
-	col := b.cols[id]
-	n := len(col)
-	if zeros := 2*before - n; zeros > 0 {
-		col = append(col, make([]byte, zeros)...)
-	}
+	n := len(b.cols[id])
+	col := withRoom(b.cols[id], 2*before-n+2)[:2*before]
+	clear(col[n:])
 	b.cols[id] = append(col, byte(code), byte(code>>8))
 	b.size += len(b.cols[id]) - n
 }
 
 // putBytes appends to a column of bytes.
 func (b *block) putBytes(id int, p []byte) {
-	b.cols[id] = append(b.cols[id], p...)
+	b.cols[id] = append(withRoom(b.cols[id], len(p)), p...)
 	b.size += len(p)
+}
+
+// withRoom is col with room for n bytes more.
+func withRoom(col []byte, n int) []byte {
+	if cap(col)-len(col) >= n {
+		return col
+	}
+	return enlarged(col, n)
+}
+
+func enlarged(col []byte, n int) []byte {
+	size := len(col) + n
+	if n < largeBytes {
+		size = max(size, 2*cap(col), 64)
+	}
+	return append(make([]byte, 0, size), col...)
+}
+
+// trim gives back columns that are larger than an ordinary block needs them, and returns what the block takes.
+func (b *block) trim() int {
+	size := blockCost
+	for i, col := range b.cols {
+		if cap(col) > 2*blockSize {
+			b.cols[i] = nil
+		}
+		size += cap(b.cols[i])
+	}
+	return size
 }
 
 // note widens the header's times: a record stands at place in start order and was over at done.

@@ -379,6 +379,7 @@ func (d *decoder) gap(g *Gap) {
 	*g = Gap{From: d.time(colGapFrom, d.model.last)}
 	g.To = d.time(colGapTo, g.From)
 	g.Statements, g.Sessions = d.get(colGapStatements), d.get(colGapSessions)
+	g.Cut = d.get(colGapCut)
 	g.Reason = d.string(colGapReason)
 }
 

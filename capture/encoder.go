@@ -21,16 +21,18 @@ type encoder struct {
 	words   words
 	slots   map[uint64]uint32 // by session
 	numbers textState         // scratch
-	begun   map[command]time.Duration
-	horizon time.Duration
+	begun   openSet
 	limit   int // maxStatement
 }
 
-// A command is the identity of a statement in a file.
-type command struct{ session, number uint64 }
+// Bounds of what an encoder remembers within a block, far beyond what a block of ordinary statements holds.
+const (
+	maxTexts = 1 << 12
+	maxSlots = 1 << 14
+)
 
 func newEncoder() *encoder {
-	e := &encoder{words: newWords(), slots: map[uint64]uint32{}, begun: map[command]time.Duration{}, limit: maxStatement}
+	e := &encoder{words: newWords(), slots: map[uint64]uint32{}, begun: openSet{}, limit: maxStatement}
 	e.begin(new(block))
 	return e
 }
@@ -46,18 +48,19 @@ func (e *encoder) begin(b *block) {
 
 // full reports whether the block should end here.
 func (e *encoder) full() bool {
-	return e.block.size >= blockSize || e.block.info.Records >= maxRecords || len(e.words.ends) >= maxWords-64
+	return e.block.size >= blockSize || e.block.info.Records >= maxRecords || len(e.words.ends) >= maxWords-64 ||
+		len(e.model.texts) >= maxTexts || len(e.model.sessions) >= maxSlots
+}
+
+// scaffold is about how many bytes the encoder takes beside its block.
+func (e *encoder) scaffold() int {
+	const perText, perWord, perSession = 2 * numberCount * 8, 32, 256
+	return perText*cap(e.model.texts) + perWord*cap(e.words.ends) + perSession*cap(e.model.sessions)
 }
 
 // take ends the block and goes on with next, which is another one.
 func (e *encoder) take(next *block) *block {
 	b := e.block
-	b.info.Horizon = e.horizon
-	for _, started := range e.begun {
-		if b.info.OldestOpen == none || started < b.info.OldestOpen {
-			b.info.OldestOpen = started
-		}
-	}
 	e.begin(next)
 	return b
 }
@@ -90,8 +93,8 @@ func (e *encoder) statement(s *Statement) {
 	flags := s.Flags &^ Begun
 	id := command{s.Session, s.Number}
 	place := s.Started()
-	if _, begun := e.begun[id]; begun {
-		delete(e.begun, id)
+	if _, begun := e.begun.remove(id); begun {
+		e.block.over = append(e.block.over, id)
 		flags |= Begun
 		place = s.Done
 	}
@@ -101,14 +104,16 @@ func (e *encoder) statement(s *Statement) {
 
 func (e *encoder) beginStatement(s *Statement) {
 	e.command(KindBegin, s, s.Flags&^Begun)
-	e.begun[command{s.Session, s.Number}] = s.Started()
+	open := opening{command{s.Session, s.Number}, s.Started()}
+	e.begun.add(open)
+	e.block.begun = append(e.block.begun, open)
 	e.block.note(s.Started(), none)
 }
 
 // command stores what statements and begins have in common, which is all but the kind.
 func (e *encoder) command(kind Kind, s *Statement, flags Flags) {
 	if bytesOf(s) > e.limit {
-		s = shorten(s)
+		s = shorten(s, maxKept)
 		flags |= Truncated
 	}
 	b := e.block
@@ -195,17 +200,27 @@ func bytesOf(s *Statement) int {
 		len(s.Params.Values) + len(s.Params.Long) + len(s.File) + len(state.Schema) + len(state.GTIDs) + len(state.Transaction)
 }
 
+// sizeOfStatement is how many bytes the byte strings of a statement take in a block, at most.
+func sizeOfStatement(s *Statement) int {
+	n := bytesOf(s)
+	if n < largeBytes {
+		return n + n - n/4
+	}
+	text, gtids := sizeOfText(s.Text), sizeOfText(s.Outcome.State.GTIDs)
+	return n - len(s.Text) - len(s.Outcome.State.GTIDs) + text.template + text.runs + text.digits + gtids.template + gtids.runs + gtids.digits
+}
+
 // shorten is s without its parameters and with a prefix of its text.
-func shorten(s *Statement) *Statement {
+func shorten(s *Statement, kept int) *Statement {
 	short := *s
 	if s.TextLen == 0 {
 		hash := fnv.New64a()
 		hash.Write(s.Text)
 		short.TextLen, short.TextHash = uint64(len(s.Text)), hash.Sum64()
 	}
-	short.Text = s.Text[:min(len(s.Text), maxKept)]
+	short.Text = s.Text[:min(len(s.Text), kept)]
 	short.Params, short.Attributes, short.File, short.Outcome.State = Params{}, nil, nil, wire.SessionState{}
-	short.Flags &^= FileKept
+	short.Flags = short.Flags&^FileKept | Truncated
 	return &short
 }
 
@@ -241,11 +256,8 @@ func (e *encoder) sessionEnd(s *SessionEnd) {
 	b.put(colEndErrno, uint64(s.Errno), before)
 	b.put(colEndCommands, zigzag(s.Commands-session.number), before)
 	e.putWord(colEndDetail, s.Detail, before)
-	for id := range e.begun {
-		if id.session == s.Session {
-			delete(e.begun, id)
-		}
-	}
+	delete(e.begun, s.Session)
+	b.ended = append(b.ended, s.Session)
 	e.over(KindSessionEnd, s.At)
 }
 
@@ -255,7 +267,9 @@ func (e *encoder) gap(g *Gap) {
 	b.put(colGapTo, timeCode(g.To, max(0, g.From)), before)
 	b.put(colGapStatements, g.Statements, before)
 	b.put(colGapSessions, g.Sessions, before)
+	b.put(colGapCut, g.Cut, before)
 	e.putWord(colGapReason, g.Reason, before)
+	b.gap.add(g)
 	e.record(KindGap)
 }
 
@@ -290,6 +304,3 @@ func appendPrepared(dst []byte, statements []Prepared) []byte {
 	}
 	return dst
 }
-
-// promise raises the horizon that the block's header will carry.
-func (e *encoder) promise(t time.Duration) { e.horizon = max(e.horizon, t) }

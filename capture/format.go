@@ -61,9 +61,13 @@ func (b *BlockInfo) appendIndexEntry(dst []byte) []byte {
 	return b.appendTimes(dst)
 }
 
+func (b *BlockInfo) times() [4]*time.Duration {
+	return [...]*time.Duration{&b.Earliest, &b.LastDone, &b.OldestOpen, &b.Horizon}
+}
+
 func (b *BlockInfo) appendTimes(dst []byte) []byte {
-	for _, t := range [...]time.Duration{b.Earliest, b.LastDone, b.OldestOpen, b.Horizon} {
-		dst = binary.LittleEndian.AppendUint64(dst, uint64(t))
+	for _, t := range b.times() {
+		dst = binary.LittleEndian.AppendUint64(dst, uint64(*t))
 	}
 	return dst
 }
@@ -77,21 +81,24 @@ type blockHeader struct {
 	block  BlockInfo
 }
 
-// put writes the header into the first blockHeaderLen bytes of buf, whose rest are the stored bytes.
-func (h *blockHeader) put(buf []byte) {
+// put writes the header into the first blockHeaderLen bytes of buf, for the stored bytes in pieces.
+func (h *blockHeader) put(buf []byte, stored ...[]byte) {
 	head := append(buf[:0], blockMagic...)
 	head = append(head, h.kind, h.codec, 0, 0)
 	head = binary.LittleEndian.AppendUint32(head, uint32(h.stored))
 	head = binary.LittleEndian.AppendUint32(head, uint32(h.raw))
 	head = binary.LittleEndian.AppendUint32(head, uint32(h.block.Records))
 	head = h.block.appendTimes(head)
-	binary.LittleEndian.AppendUint32(head, blockSum(buf))
+	binary.LittleEndian.AppendUint32(head, blockSum(buf, stored...))
 }
 
 // blockSum is the checksum of a whole block: its header up to the checksum, and its stored bytes.
-func blockSum(buf []byte) uint32 {
-	sum := crc32.Update(0, castagnoli, buf[:blockHeaderLen-4])
-	return crc32.Update(sum, castagnoli, buf[blockHeaderLen:])
+func blockSum(head []byte, stored ...[]byte) uint32 {
+	sum := crc32.Checksum(head[:blockHeaderLen-4], castagnoli)
+	for _, p := range stored {
+		sum = crc32.Update(sum, castagnoli, p)
+	}
+	return sum
 }
 
 // parseBlockHeader reads a header; the caller checks the bounds and the checksum.
@@ -186,6 +193,8 @@ const (
 
 	colLong // of a statement: a word
 	colFile // of a statement: a word
+
+	colGapCut
 
 	columnCount // all ids are below
 )

@@ -2,7 +2,7 @@ package capture
 
 import "sync/atomic"
 
-// A Memory is an account of bytes that several parts share: a recorder's records on their way to the file, and what
+// A Memory is an account of bytes that several parts share: a Recorder's records on their way to the file, and what
 // followers keep of commands in flight. It is safe for concurrent use. A nil *Memory grants everything.
 type Memory struct {
 	limit int64
@@ -28,7 +28,7 @@ func (m *Memory) Take(n int) bool {
 	}
 }
 
-// Give gives n bytes back that Take granted.
+// Give gives n bytes back that were taken.
 func (m *Memory) Give(n int) {
 	if m != nil {
 		m.used.Add(int64(-n))
@@ -49,4 +49,11 @@ func (m *Memory) Limit() int {
 		return int(^uint(0) >> 1)
 	}
 	return int(m.limit)
+}
+
+// force takes n bytes whether they are left or not.
+func (m *Memory) force(n int) {
+	if m != nil {
+		m.used.Add(int64(n))
+	}
 }

@@ -8,7 +8,8 @@ type model struct {
 	last     time.Duration // latest time stored: Done or, of a begin, its last known time; At
 	id       uint64        // of the session that got its slot last
 	sessions []sessionState
-	texts    []textState // by word, of those used as a text
+	index    []uint32 // by word: which of texts is its, counted from 1; 0 if it is no text
+	texts    []textState
 }
 
 // sessionState is the model's memory of one session, by slot.
@@ -29,15 +30,20 @@ type textState [numberCount]uint64
 func (m *model) reset() {
 	m.last, m.id = 0, 0
 	m.sessions = m.sessions[:0]
-	m.texts = m.texts[:0]
+	m.index, m.texts = m.index[:0], m.texts[:0]
 }
 
 // text is the memory of the text that word is the template of.
 func (m *model) text(word uint64) *textState {
-	for uint64(len(m.texts)) <= word {
-		m.texts = append(m.texts, textState{})
+	if word < uint64(len(m.index)) && m.index[word] != 0 {
+		return &m.texts[m.index[word]-1]
 	}
-	return &m.texts[word]
+	for uint64(len(m.index)) <= word {
+		m.index = append(m.index, 0)
+	}
+	m.texts = append(m.texts, textState{})
+	m.index[word] = uint32(len(m.texts))
+	return &m.texts[len(m.texts)-1]
 }
 
 // expect turns t, the numbers of the last statement with the same text, into what is expected of the next one. What

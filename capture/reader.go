@@ -229,7 +229,7 @@ func (r *Reader) readWhole() (h blockHeader, err error) {
 	if err != nil {
 		return h, endsWithin("a block", err)
 	}
-	if blockSum(r.stored) != binary.LittleEndian.Uint32(r.stored[blockHeaderLen-4:]) {
+	if blockSum(r.stored, r.stored[blockHeaderLen:]) != binary.LittleEndian.Uint32(r.stored[blockHeaderLen-4:]) {
 		return h, errors.New("the block's checksum is wrong")
 	}
 	r.offset += int64(len(r.stored))

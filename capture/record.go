@@ -229,8 +229,25 @@ type Gap struct {
 	From, To   time.Duration
 	Statements uint64 // records shed, statements and begins of statements not counted twice
 	Sessions   uint64 // session records shed
+	Cut        uint64 // transactions of which the rest was shed when their beginning was stored
 	Reason     string
 }
+
+// add widens the gap by another. Its reason is the first there was.
+func (g *Gap) add(o *Gap) {
+	if o.empty() {
+		return
+	}
+	if g.empty() {
+		g.From, g.Reason = o.From, o.Reason
+	}
+	g.From, g.To = min(g.From, o.From), max(g.To, o.To)
+	g.Statements += o.Statements
+	g.Sessions += o.Sessions
+	g.Cut += o.Cut
+}
+
+func (g *Gap) empty() bool { return g.Statements == 0 && g.Sessions == 0 && g.Cut == 0 }
 
 // A Ledger accounts for every command that was forwarded: Stored + Shed + Unfinished = Forwarded.
 type Ledger struct {

@@ -1,286 +1,260 @@
 package capture
 
 import (
+	"cmp"
 	"errors"
 	"io"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
 // RecorderOptions steer a Recorder.
 type RecorderOptions struct {
-	OnFull     OnFull        // what to do when the account has no room for a record
-	Memory     *Memory       // the account that records on their way to the file are taken from; nil: one of its own of 64 MiB
-	Lanes      int           // 0 means 1
-	FlushEvery time.Duration // how old a record may grow before it is written; 0 means 500ms
+	OnFull     OnFull        // what to do with a record that finds no room
+	Memory     *Memory       // the account that all the recorder takes is taken from; nil: one of its own of 64 MiB
+	Lanes      int           // ways in that share no lock; 0 means 1
+	FlushEvery time.Duration // how old a record may grow before it is handed on to be written; 0 means 500ms, with several lanes the most there is
 	Sync       func() error  // called after a flush about once a second, and at the end; nil: none
-	Failed     func(error)   // called once if the file cannot be written any more; it must not call the Recorder. nil: none
+	Failed     func(error)   // called when the file cannot be written, or OnFull ends the recording; it must not call the Recorder. nil: none
+	Resumed    func()        // called when a file that could not be written is written again; it must not call the Recorder. nil: none
 }
-
-// OnFull is what a Recorder does with a record that finds no room.
-type OnFull int
-
-const (
-	ShedStatements   OnFull = iota // leave it out
-	ShedTransactions               // leave whole transactions out
-	Block                          // wait for room
-	StopRecording                  // end the recording there
-)
 
 const (
 	defaultMemory     = 64 << 20
 	defaultFlushEvery = 500 * time.Millisecond
 	syncEvery         = time.Second
-	recordCost        = 256 // bytes at most that a record takes beside its byte strings
-	keptBlocks        = 4   // empty ones, for use again
+	recordCost        = 256     // bytes at most that a record takes beside its byte strings
+	writerCost        = 8 << 20 // bytes that compressing and writing take, whatever is recorded
+	mostStep          = 64 << 10
 )
 
-// Why records were shed.
-const (
-	reasonFull  = "the recording was full: writing the file was slower than what came in"
-	reasonError = "the file could not be written"
-
-	reasonClosed = "the recording has ended"
-)
-
-// A Recorder writes a capture file for many goroutines. Records are encoded under one short lock; one goroutine
-// compresses and writes. Unless OnFull is Block no call ever waits for the file: what finds no room is shed, counted, and
-// told in a gap record. Session records, begins and the ends of begun statements have room of their own. When the file
-// cannot be written everything is shed from there on, and Close says why.
+// A Recorder writes a capture file for many goroutines: they encode records, each lane under its own short lock; one
+// goroutine compresses and writes; one flushes what has become old. Unless OnFull is Block no call ever waits for the
+// file: what finds no room is shed, counted, and told in a gap record.
+//
+// When the file cannot be written everything is shed. If it is a regular file (the writer has Truncate and Seek, as an
+// os.File) the torn block is taken back, and the recording goes on behind a gap as soon as a block can be written;
+// otherwise it has ended, and Close says why.
+//
+// All memory is taken from the account: an eighth of it at once for records that others hang on (a quarter for
+// ShedTransactions), at most a quarter for writing, the rest as it is needed. A statement takes up to the double of its
+// bytes until its block is written; a large one takes its bytes, and of a text one more for each run of digits and half
+// of one for each digit, less the digits; half of that again while it is compressed, if so much is left.
 type Recorder struct {
-	opts RecorderOptions
-	out  *output // of the goroutine
-	wake chan struct{}
-	done chan struct{}
+	opts  RecorderOptions
+	lanes []*Lane
+	most  int // cost of the largest record that can find room
+	kept  int // bytes kept of the text of a larger statement
+	step  int // bytes that lanes take at once where there are plenty
 
-	mu      sync.Mutex
-	room    sync.Cond // there is room, or no longer any hope of it
-	enc     *encoder
-	unbegun map[command]time.Duration // starts of open statements whose begin found no room
-	queue   []*block                  // to be written, oldest first
-	held    int                       // bytes of queue and of the block being written
-	free    []*block
-	gap     Gap // what was shed since the last gap record
-	ledger  Ledger
-	err     error
-	closed  bool
+	wake     chan struct{} // something is queued, or time has passed
+	stopping chan struct{} // closed when OnFull ends the recording
+	closing  chan struct{}
+	flushed  chan struct{} // closed when the flushing goroutine has ended
+	done     chan struct{} // closed when the writing goroutine has ended
 
-	released bool
-	lane     Lane
+	pending  atomic.Int64 // blocks queued or being written
+	idle     atomic.Int64 // blocks in free
+	taken    atomic.Int64 // bytes taken from the account in all
+	rounding sync.Mutex
+
+	out  *output  // of the writing goroutine
+	gaps *encoder // of the writing goroutine: for gaps of an outage
+
+	mu       sync.Mutex
+	room     sync.Cond // a block was written, or there is no use in waiting
+	queue    []*block  // to be written, oldest first
+	free     []*block
+	promised time.Duration // the producer's horizon
+	reserve  int           // bytes of the reserved room that are left
+	reserved int           // bytes of the reserved room
+	lost     Gap           // what stood in blocks that were not written
+	missing  uint64        // statements in them
+	ended    uint64        // unfinished
+	waits    bool          // calls may wait for room
+	closed   bool
+	stopped  bool
 }
 
-// Release makes calls that wait for room go on without, for good: what finds none from then on is shed.
-func (r *Recorder) Release() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.released = true
-	r.room.Broadcast()
-}
-
-// NewRecorder writes the header to w and starts the writing goroutine, which ends with Close.
+// NewRecorder writes the header to w and starts the goroutines, which end with Close.
 func NewRecorder(w io.Writer, h Header, opts RecorderOptions) *Recorder {
 	if opts.Memory == nil {
 		opts.Memory = NewMemory(defaultMemory)
 	}
-	if opts.FlushEvery == 0 {
-		opts.FlushEvery = defaultFlushEvery
+	opts.Lanes = max(1, opts.Lanes)
+	if opts.FlushEvery == 0 || opts.Lanes > 1 {
+		opts.FlushEvery = min(cmp.Or(opts.FlushEvery, defaultFlushEvery), defaultFlushEvery)
 	}
 	r := &Recorder{
-		opts: opts, out: newOutput(w, h), enc: newEncoder(), unbegun: map[command]time.Duration{},
-		wake: make(chan struct{}, 1), done: make(chan struct{}),
+		opts: opts, waits: opts.OnFull == Block, out: newOutput(w, h, opts.Memory),
+		wake: make(chan struct{}, 1), stopping: make(chan struct{}), closing: make(chan struct{}),
+		flushed: make(chan struct{}), done: make(chan struct{}),
 	}
 	r.room.L = &r.mu
-	r.lane.r = r
-	r.fail(r.out.err)
-	go r.run()
+	r.out.mayTakeBack()
+	r.provide()
+	for range opts.Lanes {
+		r.lanes = append(r.lanes, newLane(r))
+	}
+	if r.out.err != nil {
+		r.fail()
+	}
+	go r.flush()
+	go r.write()
 	return r
 }
 
-// Statement stores a statement that is done, or sheds it. Each call counts as one forwarded.
-func (r *Recorder) Statement(s *Statement) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	id := command{s.Session, s.Number}
-	delete(r.unbegun, id)
-	_, begun := r.enc.begun[id]
-	reason := r.admit(bytesOf(s), begun)
-	if r.closed {
-		return
-	}
-	r.ledger.Forwarded++
-	if reason != "" {
-		r.ledger.Shed++
-		r.gap.Statements++
-		r.shed(s.Started(), s.Done, reason)
-		return
-	}
-	r.enc.statement(s)
-	r.ledger.Stored++
-	r.cutFull()
-}
+// Lane is lane number i, modulo how many there are.
+func (r *Recorder) Lane(i int) *Lane { return r.lanes[uint(i)%uint(len(r.lanes))] }
 
-// Begin stores that a statement is open. One that finds no room is left out without a trace, as its end tells the same;
-// until then the horizon waits for it.
-func (r *Recorder) Begin(s *Statement) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.admit(bytesOf(s), true) != "" {
-		r.unbegun[command{s.Session, s.Number}] = s.Started()
-		return
-	}
-	r.enc.beginStatement(s)
-	r.cutFull()
-}
+// Statement is the first lane's.
+func (r *Recorder) Statement(s *Statement) { r.lanes[0].Statement(s) }
 
-// SessionStart stores a login that succeeded, or the state of a session that joined.
-func (r *Recorder) SessionStart(s *SessionStart) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	size := len(s.User) + len(s.Schema) + len(s.ServerVersion) + len(s.Client)
-	for _, a := range s.Attributes {
-		size += len(a.Name) + len(a.Value)
-	}
-	for _, p := range s.Prepared {
-		size += len(p.Types) + len(p.Text)
-	}
-	if r.admitSession(size, s.At) {
-		r.enc.sessionStart(s)
-		r.cutFull()
-	}
-}
+// Begin is the first lane's.
+func (r *Recorder) Begin(s *Statement) { r.lanes[0].Begin(s) }
 
-// SessionEnd stores the end of a connection.
-func (r *Recorder) SessionEnd(s *SessionEnd) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for id := range r.unbegun {
-		if id.session == s.Session {
-			delete(r.unbegun, id)
-		}
-	}
-	if s.Reason == EndOpaque && !r.closed {
-		r.ledger.Opaque++
-	}
-	if r.admitSession(len(s.Detail), s.At) {
-		r.enc.sessionEnd(s)
-		r.cutFull()
-	}
-}
+// SessionStart is the first lane's.
+func (r *Recorder) SessionStart(s *SessionStart) { r.lanes[0].SessionStart(s) }
 
-// Horizon is the Writer's: a promise about every record that is stored after this call.
+// SessionEnd is the first lane's.
+func (r *Recorder) SessionEnd(s *SessionEnd) { r.lanes[0].SessionEnd(s) }
+
+// Horizon is the Writer's: a promise about every record that is stored after this call, in any lane.
 func (r *Recorder) Horizon(t time.Duration) {
+	for _, l := range r.lanes {
+		l.mu.Lock() // whatever is being stored is published from here on
+		l.mu.Unlock()
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, started := range r.unbegun {
-		t = min(t, started)
-	}
-	r.enc.promise(t)
+	r.promised = max(r.promised, t)
 }
 
 // Ledger is the account so far, without what is unfinished.
 func (r *Recorder) Ledger() Ledger {
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.ledger
+	missing := r.missing
+	sum := Ledger{Forwarded: r.ended, Unfinished: r.ended}
+	r.mu.Unlock()
+	for _, l := range r.lanes {
+		l.mu.Lock()
+		sum.Forwarded += l.ledger.Forwarded
+		sum.Stored += l.ledger.Stored
+		sum.Shed += l.ledger.Shed
+		sum.Opaque += l.ledger.Opaque
+		l.mu.Unlock()
+	}
+	sum.Stored -= missing
+	sum.Shed += missing
+	return sum
 }
 
-// Close writes what is left and the file's end, and waits for the goroutine. It does not close the underlying writer.
+// Release makes calls that wait for room go on without, for good: what finds none from here on is shed.
+func (r *Recorder) Release() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.waits = false
+	r.room.Broadcast()
+}
+
+// Close writes what is left and the file's end, and waits for the goroutines. It does not close the underlying writer.
 // unfinished is the number of commands that were forwarded and have no end: they count as forwarded. Records that come
-// later are ignored. The error is the first that kept the file from being written.
+// later are ignored. The error is why the file could not be written to its end, or ErrFull.
 func (r *Recorder) Close(unfinished uint64) (Ledger, error) {
 	r.mu.Lock()
 	again := r.closed
 	if !again {
 		r.closed = true
-		r.ledger.Unfinished = unfinished
-		r.ledger.Forwarded += unfinished
+		r.ended = unfinished
 		r.room.Broadcast()
-		r.signal()
 	}
 	r.mu.Unlock()
-	<-r.done
 	if again {
+		<-r.done
 		return r.Ledger(), errors.New("capture: closed twice")
 	}
-	return r.Ledger(), r.err // the goroutine, which sets it, has ended
+	for _, l := range r.lanes {
+		l.mu.Lock()
+		l.closed = true
+		l.mu.Unlock()
+	}
+	close(r.closing)
+	<-r.done
+	return r.Ledger(), r.outcome()
 }
 
-// admit makes room for a record with size bytes of byte strings. "" means that it may be stored, else it says why
-// not. Reserved room is half as much again on top of the budget.
-func (r *Recorder) admit(size int, reserved bool) (reason string) {
-	need := size + recordCost
-	limit := r.opts.Memory.Limit()
-	if reserved { // ample: a column that was all zeros so far may take thousands of bytes at its first value
-		limit += limit / 2
+// outcome is what was wrong with the recording, once the goroutines have ended.
+func (r *Recorder) outcome() error {
+	if r.out.err == nil && r.stopped {
+		return ErrFull
 	}
-	waits := r.opts.OnFull == Block && !r.released
-	for waits && r.pending() > 0 && r.pending()+need > limit && r.err == nil && !r.closed {
-		r.cut()
-		r.room.Wait()
-		waits = !r.released
-	}
+	return r.out.err
+}
+
+// What waiting came to.
+type waitResult int
+
+const (
+	waited waitResult = iota
+	nothingToWaitFor
+	released
+)
+
+// wait waits until a block has been written, if any is to be.
+func (r *Recorder) wait() waitResult {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	switch {
 	case r.closed:
-		return reasonClosed
-	case r.err != nil:
-		return reasonError
-	case !waits && r.pending()+need > limit:
-		return reasonFull
+		return waited
+	case !r.waits:
+		return released
+	case r.pending.Load() == 0:
+		return nothingToWaitFor
 	}
-	if r.pending()+need <= r.opts.Memory.Limit() {
-		r.noteGap()
-	}
-	return ""
+	r.room.Wait()
+	return waited
 }
 
-func (r *Recorder) admitSession(size int, at time.Duration) bool {
-	reason := r.admit(size, true)
-	if reason != "" && !r.closed {
-		r.gap.Sessions++
-		r.shed(at, at, reason)
-	}
-	return reason == ""
-}
-
-// pending is how many bytes are on their way to the file.
-func (r *Recorder) pending() int { return r.held + r.enc.block.size }
-
-// shed widens the gap to a record that started and was done at these times.
-func (r *Recorder) shed(started, done time.Duration, reason string) {
-	if r.gap.Reason == "" {
-		r.gap.From, r.gap.Reason = started, reason
-	}
-	r.gap.From = min(r.gap.From, started)
-	r.gap.To = max(r.gap.To, done)
-}
-
-// noteGap stores what was shed, if anything was.
-func (r *Recorder) noteGap() {
-	if r.gap.Reason != "" && r.err == nil {
-		r.enc.gap(&r.gap)
-		r.gap = Gap{}
+// stop ends the recording, as there is no room.
+func (r *Recorder) stop() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.stopped {
+		r.stopped = true
+		close(r.stopping)
 	}
 }
 
-func (r *Recorder) cutFull() {
-	if r.enc.full() {
-		r.cut()
+// enqueue takes a lane's block to be written. Its horizon is the producer's, but not beyond what stands in other lanes'
+// blocks, which follow, nor what has yet to come without a begin.
+func (r *Recorder) enqueue(l *Lane) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	b := l.enc.take(r.spare())
+	l.emptied()
+	horizon := int64(r.promised)
+	for _, other := range r.lanes {
+		horizon = min(horizon, other.earliest.Load(), other.waits.Load())
 	}
-}
-
-// cut hands the block at hand, if it has records, to the goroutine.
-func (r *Recorder) cut() {
-	if r.enc.block.info.Records == 0 {
-		return
-	}
-	next := new(block)
-	if n := len(r.free); n > 0 {
-		next, r.free = r.free[n-1], r.free[:n-1]
-	}
-	b := r.enc.take(next)
-	r.held += b.size
+	b.info.Horizon = time.Duration(max(0, horizon))
 	r.queue = append(r.queue, b)
+	r.pending.Add(1)
 	r.signal()
+}
+
+// spare is an empty block.
+func (r *Recorder) spare() *block {
+	n := len(r.free)
+	if n == 0 {
+		return new(block)
+	}
+	b := r.free[n-1]
+	r.free = r.free[:n-1]
+	r.idle.Add(-1)
+	return b
 }
 
 func (r *Recorder) signal() {
@@ -290,106 +264,64 @@ func (r *Recorder) signal() {
 	}
 }
 
-// run writes blocks as they come, and the one at hand when it has become old.
-func (r *Recorder) run() {
-	defer close(r.done)
-	old := time.NewTicker(r.opts.FlushEvery)
-	defer old.Stop()
-	synced, offset := time.Now(), r.out.offset
-	for closed := false; !closed; {
+// round hands on what the lanes have, that with the oldest first.
+func (r *Recorder) round() {
+	r.rounding.Lock()
+	defer r.rounding.Unlock()
+	type age struct {
+		lane  *Lane
+		first int64
+	}
+	var room [16]age
+	ages := room[:0]
+	for _, l := range r.lanes {
+		ages = append(ages, age{l, l.first.Load()})
+	}
+	slices.SortFunc(ages, func(a, b age) int { return cmp.Compare(a.first, b.first) })
+	for _, a := range ages {
+		a.lane.mu.Lock()
+		a.lane.flush()
+		a.lane.mu.Unlock()
+	}
+}
+
+// flush hands on what has become old, whatever the writing goroutine is waiting for, until the Recorder is closed.
+func (r *Recorder) flush() {
+	defer close(r.flushed)
+	tick := time.NewTicker(r.opts.FlushEvery)
+	defer tick.Stop()
+	stopping := r.stopping
+	for {
 		select {
-		case <-r.wake:
-		case <-old.C:
-			r.cutOld()
+		case <-tick.C:
+			if int(r.pending.Load()) < len(r.lanes) { // else they may as well grow
+				r.round()
+			}
+			r.signal()
+		case <-stopping:
+			stopping = nil
+			r.end()
+		case <-r.closing:
+			return
 		}
-		closed = r.writeQueue()
-		if r.out.offset > offset && time.Since(synced) >= syncEvery {
-			r.sync()
-			synced, offset = time.Now(), r.out.offset
+	}
+}
+
+// end hands on what there is and lets nothing follow.
+func (r *Recorder) end() {
+	for _, l := range r.lanes {
+		l.mu.Lock()
+		if !l.closed {
+			l.cut()
+			l.off = stopped
 		}
+		l.mu.Unlock()
 	}
-	r.finish()
+	r.tell(ErrFull)
 }
 
-func (r *Recorder) cutOld() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.pending()+recordCost <= r.opts.Memory.Limit() {
-		r.noteGap()
+func (r *Recorder) tell(err error) {
+	if r.opts.Failed != nil {
+		r.opts.Failed(err)
 	}
-	r.cut()
-}
-
-// writeQueue writes until nothing is queued, and reports whether the Recorder was closed by then.
-func (r *Recorder) writeQueue() (closed bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for len(r.queue) > 0 {
-		b := r.queue[0]
-		r.queue = append(r.queue[:0], r.queue[1:]...)
-		r.mu.Unlock()
-		if r.out.err == nil {
-			r.out.records(b)
-		}
-		r.mu.Lock()
-		r.written(b)
-	}
-	return r.closed
-}
-
-// written gives back the room of a block, and takes its statements back if the file does not hold them.
-func (r *Recorder) written(b *block) {
-	r.held -= b.size
-	if r.out.err != nil {
-		r.fail(r.out.err)
-		r.lose(b)
-	}
-	if len(r.free) < keptBlocks && b.size < 2*blockSize {
-		r.free = append(r.free, b)
-	}
-	r.room.Broadcast()
-}
-
-// fail notes the first error; the block at hand will never be written.
-func (r *Recorder) fail(err error) {
-	if r.err == nil && err != nil {
-		r.err = err
-		if r.opts.Failed != nil {
-			r.opts.Failed(err)
-		}
-		r.lose(r.enc.block)
-		r.enc.take(new(block))
-	}
-}
-
-func (r *Recorder) lose(b *block) {
-	statements := uint64(b.counts[KindStatement])
-	r.ledger.Stored -= statements
-	r.ledger.Shed += statements
-}
-
-func (r *Recorder) sync() {
-	if r.opts.Sync == nil || r.out.err != nil {
-		return
-	}
-	if err := r.opts.Sync(); err != nil {
-		r.out.err = err
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.fail(err)
-	}
-}
-
-// finish writes the last block and the file's end.
-func (r *Recorder) finish() {
-	r.mu.Lock()
-	r.noteGap()
-	r.cut()
-	r.mu.Unlock()
-	r.writeQueue()
-	r.out.end(r.Ledger())
-	r.sync()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.fail(r.out.err)
 }

@@ -18,16 +18,17 @@ type Sink interface {
 // It keeps its first error and ignores every record after it, so that checking Close is enough. It is not safe for
 // concurrent use.
 type Writer struct {
-	enc    *encoder
-	spare  *block
-	out    *output
-	closed bool
+	enc      *encoder
+	spare    *block
+	out      *output
+	promised time.Duration
+	closed   bool
 }
 
 // NewWriter writes the file's header to w and returns a Writer that goes on there. It writes whole blocks of about
 // 1 MiB before compression, one Write each, and never seeks.
 func NewWriter(w io.Writer, h Header) *Writer {
-	return &Writer{enc: newEncoder(), spare: new(block), out: newOutput(w, h)}
+	return &Writer{enc: newEncoder(), spare: new(block), out: newOutput(w, h, nil)}
 }
 
 // Statement stores a statement that is done. The flag Begun is the Writer's: it is set if a begin was stored.
@@ -73,7 +74,7 @@ func (w *Writer) Gap(g *Gap) {
 // Horizon promises that no record that is stored after this call has a place in start order before t: no statement
 // and no begin started, no session started or ended, no begun statement was done before it. It lets readers give start
 // order in bounded memory; without any promise they hold the whole file. Promises never shrink.
-func (w *Writer) Horizon(t time.Duration) { w.enc.promise(t) }
+func (w *Writer) Horizon(t time.Duration) { w.promised = max(w.promised, t) }
 
 // Flush writes what is buffered as a block.
 func (w *Writer) Flush() error {
@@ -105,6 +106,7 @@ func (w *Writer) flushFull() {
 
 func (w *Writer) flush() {
 	full := w.enc.take(w.spare)
+	full.info.Horizon = w.promised
 	w.out.records(full)
 	w.spare = full
 }
