@@ -158,8 +158,12 @@ func (f *Follower) take(s *stream, b []byte, at, sent time.Duration) {
 // piece takes the first piece of a packet off b.
 func (f *Follower) piece(s *stream, b []byte, at, sent time.Duration) (rest []byte) {
 	fromClient := s == &f.client
-	if fromClient && s.split.AtBoundary() {
-		f.arrived = at
+	if s.split.AtBoundary() {
+		if fromClient {
+			f.arrived = at
+		} else if n := f.skip(b, at); n > 0 {
+			return b[n:]
+		}
 	}
 	p, rest, ok := s.split.Next(b)
 	switch {

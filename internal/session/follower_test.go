@@ -700,25 +700,38 @@ func replayStream(t *testing.T, stream []byte, size, limit int) *listener {
 	return l
 }
 
-func BenchmarkPointSelect(b *testing.B) {
-	caps := baseCaps | wire.DeprecateEOF | wire.CacheMetadata
-	row := append([]byte{119}, bytes.Repeat([]byte("1"), 119)...)
-	query := command(wire.ComQuery, "SELECT c FROM sbtest1 WHERE id=5012").data
-	reply := resultSet(1, caps, 2, row)
-	f := session.Follower{Handler: discard{}}
-	for _, c := range login(caps) {
-		if c.fromClient {
-			f.FromClient(c.data, 1, 1)
-		} else {
-			f.FromServer(c.data, 1)
-		}
+// The statements that the cost of following is measured by.
+func benchmarked(caps wire.Capabilities) map[string][2][]byte {
+	text := append([]byte{119}, bytes.Repeat([]byte("1"), 119)...)
+	binary := append([]byte{0, 0}, text...)
+	return map[string][2][]byte{
+		"point select": {command(wire.ComQuery, "SELECT c FROM sbtest1 WHERE id=5012").data, resultSet(1, caps, 2, text)},
+		"execute":      {execute(3, 0, nil, 42, 0, 0, 0, 0, 0, 0, 0).data, resultSet(1, caps, 2, binary)},
+		"100 rows":     {command(wire.ComQuery, "SELECT c FROM sbtest1 WHERE id BETWEEN 1 AND 100").data, resultSet(1, caps, 2, slices.Repeat([][]byte{text}, 100)...)},
 	}
-	b.ReportAllocs()
-	for b.Loop() {
-		f.FromClient(query, 1, 2)
-		f.FromServer(reply, 3)
+}
+
+func BenchmarkFollower(b *testing.B) {
+	caps := baseCaps | wire.DeprecateEOF | wire.SessionTrack
+	for name, s := range benchmarked(caps) {
+		b.Run(name, func(b *testing.B) {
+			f := session.Follower{Handler: discard{}, Memory: capture.NewMemory(1 << 20)}
+			for _, c := range append(login(caps), command(wire.ComStmtPrepare, "SELECT c FROM t WHERE id=?"), fromServer(prepareReply(3, 1, caps)),
+				execute(3, 0, []byte{8, 0}, 42, 0, 0, 0, 0, 0, 0, 0), fromServer(s[1])) {
+				if c.fromClient {
+					f.FromClient(c.data, 1, 1)
+				} else {
+					f.FromServer(c.data, 1)
+				}
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				f.FromClient(s[0], 1, 2)
+				f.FromServer(s[1], 3)
+			}
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "statements/s")
+		})
 	}
-	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "statements/s")
 }
 
 type discard struct{}

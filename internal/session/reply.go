@@ -15,7 +15,7 @@ func (f *Follower) serverPiece(p wire.Piece, at time.Duration) {
 	}
 	c := f.answering
 	if c != nil {
-		c.follow(&f.server, p)
+		c.follow(&f.server, p.Seq)
 	}
 	switch {
 	case f.stage != stageCommands:
@@ -34,6 +34,20 @@ func (f *Follower) serverPiece(p wire.Piece, at time.Duration) {
 	default:
 		f.replyPiece(c, p, at)
 	}
+}
+
+// skip passes over the rows and column definitions at the beginning of b, of the reply that is coming in.
+func (f *Follower) skip(b []byte, at time.Duration) int {
+	c := f.answering
+	if c == nil || c != f.oldest || !c.read {
+		return 0
+	}
+	n, seq := c.reply.Skip(b)
+	if n > 0 {
+		c.noteFirst(at)
+		c.follow(&f.server, seq)
+	}
+	return n
 }
 
 // addressee is the command that a packet of the server's belongs to: the oldest without a reply, else the one that the
@@ -125,9 +139,9 @@ func (f *Follower) leave(c *command, at time.Duration) {
 	f.lose(at, wire.CommandName(c.code)+" turns the connection into another protocol")
 }
 
-// follow notes the sequence ids that come after a packet of either side.
-func (c *command) follow(s *stream, p wire.Piece) {
-	c.next = p.Seq + 1
+// follow notes the sequence ids that come after a packet with this one, of either side.
+func (c *command) follow(s *stream, seq byte) {
+	c.next = seq + 1
 	if s.frames != nil {
 		c.frame = s.frames.Seq() + 1
 	}

@@ -50,7 +50,7 @@ func (f *Follower) filePiece(p wire.Piece) {
 	if c := f.oldest; c != nil && c.reply.WantsFile() {
 		reading = c
 		reading.statement.RequestBytes += p.StreamBytes()
-		reading.follow(&f.client, p)
+		reading.follow(&f.client, p.Seq)
 		if f.KeepFiles {
 			f.keepFile(reading, p)
 		}
@@ -83,7 +83,7 @@ func (f *Follower) keepFile(c *command, p wire.Piece) {
 func (f *Follower) secretPiece(p wire.Piece) {
 	if c := f.oldest; c != nil && c.code == wire.ComChangeUser {
 		c.statement.RequestBytes += p.StreamBytes()
-		c.follow(&f.client, p)
+		c.follow(&f.client, p.Seq)
 	}
 	if p.Tail {
 		f.asked = false
@@ -109,7 +109,7 @@ func (f *Follower) commandPiece(p wire.Piece, at, sent time.Duration) {
 		return
 	}
 	f.incoming = nil
-	c.follow(&f.client, p)
+	c.follow(&f.client, p.Seq)
 	f.stamp(c, at, sent)
 	f.accept(c, at)
 }

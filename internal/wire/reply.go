@@ -191,6 +191,45 @@ func (r *Reply) Feed(p Piece) (done bool, err error) {
 	return r.state == replyDone, nil
 }
 
+// Skip passes over the packets at the beginning of b that need no reading, which is rows and column definitions, where
+// the stream stands between two packets. It returns how many bytes that is, all of whole packets, and the sequence id of
+// the last. What it does not pass over is for Feed.
+func (r *Reply) Skip(b []byte) (n int, seq byte) {
+	for len(b)-n > HeaderLen {
+		length := uint24(b[n:])
+		end := n + HeaderLen + length
+		if length == 0 || length == MaxPayload || end > len(b) || b[n+HeaderLen] >= 0xFE || !r.skip() {
+			break
+		}
+		seq = b[n+3]
+		n = end
+	}
+	r.Outcome.ReplyBytes += uint64(n)
+	r.begun = r.begun || n > 0
+	return n, seq
+}
+
+// skip passes over one packet if its place is a row's or a definition's, but for a definition that may end the reply.
+func (r *Reply) skip() bool {
+	switch r.state {
+	case replyRows:
+		if r.command != ComFieldList {
+			r.Outcome.Rows++
+		}
+		return true
+	case replyDefinitions, replyParams:
+		if r.count == 1 && r.command == ComStmtPrepare {
+			return false
+		}
+		r.count--
+		if r.count == 0 {
+			r.afterDefinitions()
+		}
+		return true
+	}
+	return false
+}
+
 // row passes over a piece of a row; it reports false for a piece of a packet that ends the rows.
 func (r *Reply) row(p Piece) bool {
 	if p.Head {
