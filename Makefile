@@ -59,7 +59,7 @@ soak: test-packages ## Ten minutes of mixed load through a recording proxy: flat
 	REDRIVE_FAULTS=full go test -race -count 1 -timeout 30m -v -run 'TestSoak$$' ./e2e
 
 .PHONY: bench
-bench: build test-packages ## Measure proxy and capture beside HAProxy; BENCH="--rounds 7" passes flags on
+bench: build test-packages ## Measure redrive beside HAProxy, some half an hour; BENCH="--only throughput --rounds 7" passes flags on
 	go run ./bench --redrive bin/redrive $(BENCH)
 
 .PHONY: bench-go

@@ -22,6 +22,9 @@ type part struct {
 func parts() []part {
 	return []part{
 		{"throughput", (*bench).throughput},
+		{"result", (*bench).result},
+		{"connects", (*bench).connects},
+		{"idle", (*bench).idleMemory},
 		{"size", (*bench).size},
 	}
 }

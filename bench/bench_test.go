@@ -62,7 +62,7 @@ func TestInTurnCancelsDrift(t *testing.T) {
 
 // loadTable has three rounds at one level. The second was slow for all.
 func loadTable() *table {
-	t := &table{levels: "threads", columns: throughputColumns}
+	t := &table{levels: "threads", columns: throughputColumns, goals: throughputGoals}
 	rows := t.add("8", []*contender{{path: directPath}, {path: haproxyPath}, {path: relayingPath}, {path: recordingPath}})
 	for i, slow := range []float64{1, 2, 1} {
 		rows[0].record(2000/slow, 0.25*slow, 0.5*slow, 1*slow, none)
@@ -70,7 +70,7 @@ func loadTable() *table {
 		rows[2].record(1100/slow, 0.5*slow, 1*slow, 2*slow, 30)
 		rows[3].record([]float64{900, 1100, 1200}[i]/slow, 0.5*slow, 1*slow, []float64{1, 2, 3}[i]*slow, 50)
 	}
-	rows[3].note = "all stored"
+	t.notes = []string{"recording: all stored"}
 	return t
 }
 
@@ -82,7 +82,7 @@ func TestTable(t *testing.T) {
 		"| 8 | direct | 2000 | 2.00 (2.00–2.00) | 0.25 | 0.50 | 0.50 | 1.00 | 0.50 (0.50–0.50) | – | – |\n",
 		"| 8 | HAProxy, TCP mode | 1000 | 1.00 | 0.50 | 1.00 | 1.00 | 2.00 | 1.00 | 40.0 | 1.00 |\n",
 		"| 8 | redrive proxy, recording | 900 | 1.10 (0.90–1.20) | 0.50 | 1.00 | 1.00 | 3.00 | 1.00 (0.50–1.50) | 50.0 | 1.25 (1.25–1.25) |\n",
-		"- threads 8, redrive proxy, recording: all stored\n",
+		"- recording: all stored\n",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("table lacks %q:\n%s", want, &out)
@@ -93,16 +93,39 @@ func TestTable(t *testing.T) {
 func TestVerdicts(t *testing.T) {
 	table := loadTable()
 	var out bytes.Buffer
-	writeVerdicts(&out, table)
-	want := "- threads 8: goal NOT met: throughput 1.10; p99 1.00; **CPU 1.25, want ≤ 1.00**; throughput beside relaying 1.00\n\n"
+	table.writeVerdicts(&out)
+	want := "- threads 8: goal NOT met: throughput 1.10; p99 1.00; **CPU 1.25, want ≤ 1.00**; throughput beside relaying 1.00\n"
 	if out.String() != want {
 		t.Errorf("verdict %q, want %q", &out, want)
 	}
 	table.find("8", recordingPath).figures[loadCPU] = series{40, 40, 40}
 	out.Reset()
-	writeVerdicts(&out, table)
-	if want := "- threads 8: goal met: throughput 1.10; p99 1.00; CPU 1.00; throughput beside relaying 1.00\n\n"; out.String() != want {
+	table.writeVerdicts(&out)
+	if want := "- threads 8: goal met: throughput 1.10; p99 1.00; CPU 1.00; throughput beside relaying 1.00\n"; out.String() != want {
 		t.Errorf("verdict %q, want %q", &out, want)
+	}
+}
+
+func TestGoalOfFigureItself(t *testing.T) {
+	table := &table{levels: "connections", columns: idleColumns, goals: idleGoals}
+	rows := table.add("10", []*contender{{path: haproxyPath}, {path: recordingPath}})
+	rows[0].record(5000, 3)
+	rows[1].record(9000, 33)
+	var out bytes.Buffer
+	table.writeVerdicts(&out)
+	if want := "- connections 10: goal NOT met: **KiB per connection 33.00, want ≤ 32.00**\n"; out.String() != want {
+		t.Errorf("verdict %q, want %q", &out, want)
+	}
+}
+
+func TestParseResident(t *testing.T) {
+	if got, err := parseResident("Name:\thaproxy\nVmHWM:\t 999 kB\nVmRSS:\t    1234 kB\nRssAnon:\t 17 kB\n"); err != nil || got != 1234<<10 {
+		t.Errorf("parseResident = %d, %v; want %d", got, err, 1234<<10)
+	}
+	for _, status := range []string{"", "Name:\tx\nVmRSS:\n", "Name:\tx\nVmRSS:\t12 MB\n", "Name:\tx\nVmRSS:\tmuch kB\n"} {
+		if got, err := parseResident(status); err == nil {
+			t.Errorf("parseResident(%q) = %d, want an error", status, got)
+		}
 	}
 }
 

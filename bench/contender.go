@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -140,19 +139,7 @@ func (c *contender) stop() (lastWords string, err error) {
 	return lines[len(lines)-1], nil
 }
 
-// takeNotes stops the contenders and keeps what those that recorded say of it: nothing should be shed here.
-func takeNotes(contenders []*contender, rows []*row) error {
-	var errs []error
-	for i, c := range contenders {
-		words, err := c.stop()
-		errs = append(errs, err)
-		if _, ledger, recorded := strings.Cut(words, ".rdt: "); recorded {
-			rows[i].note = ledger
-		}
-	}
-	return errors.Join(errs...)
-}
-
+// stopAll is for those that may still run after an error.
 func stopAll(contenders []*contender) {
 	for _, c := range contenders {
 		c.stop()

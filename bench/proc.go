@@ -47,3 +47,27 @@ func parseStat(stat string) (time.Duration, error) {
 	}
 	return sum, nil
 }
+
+// resident is the contender's memory that is in RAM, in bytes.
+func (c *contender) resident() (int64, error) {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.process.Pid()))
+	if err != nil {
+		return 0, err
+	}
+	return parseResident(string(status))
+}
+
+// parseResident reads the line VmRSS of /proc/PID/status, in kB that are KiB.
+func parseResident(status string) (int64, error) {
+	const label = "\nVmRSS:"
+	_, rest, found := strings.Cut(status, label)
+	fields := strings.Fields(rest)
+	if !found || len(fields) < 2 || fields[1] != "kB" {
+		return 0, fmt.Errorf("resident memory: no VmRSS in kB in %q", status)
+	}
+	n, err := strconv.ParseInt(fields[0], 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("resident memory: %w", err)
+	}
+	return n << 10, nil
+}

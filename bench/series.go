@@ -21,6 +21,13 @@ func (s series) median() float64 {
 	return (sorted[(len(s)-1)/2] + sorted[len(s)/2]) / 2
 }
 
+func (s series) sum() (sum float64) {
+	for _, v := range s {
+		sum += v
+	}
+	return sum
+}
+
 // over are the ratios to base, each within its round.
 func (s series) over(base series) series {
 	ratios := make(series, min(len(s), len(base)))

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -16,6 +17,7 @@ type column struct {
 	digits int // behind the point
 	ratio  bool
 	spread bool // of the ratio
+	sum    bool // over the rounds, in the place of the median
 }
 
 // A table compares contenders at several levels of load.
@@ -23,13 +25,14 @@ type table struct {
 	levels  string // what a level is
 	columns []column
 	rows    []*row
+	goals   []goal   // of the recording proxy
+	notes   []string // what processes said of their recordings
 }
 
 // A row is one contender's figures at one level.
 type row struct {
 	level, path string
 	figures     []series // as the columns
-	note        string   // what the process said of itself at its end
 }
 
 // add makes rows for the contenders at a level.
@@ -66,7 +69,7 @@ func (t *table) ratios(r *row, column int, to string) series {
 	return r.figures[column].over(base.figures[column])
 }
 
-// write prints the table as markdown, and what the processes said below it.
+// write prints the table as markdown, and below it verdicts and notes.
 func (t *table) write(w io.Writer) {
 	heads, rules := []string{t.levels, "path"}, []string{"--:", "---"}
 	for _, c := range t.columns {
@@ -80,17 +83,37 @@ func (t *table) write(w io.Writer) {
 		fmt.Fprintf(w, "| %s |\n", strings.Join(t.cells(r), " | "))
 	}
 	fmt.Fprintln(w)
-	for _, r := range t.rows {
-		if r.note != "" {
-			fmt.Fprintf(w, "- %s %s, %s: %s\n", t.levels, r.level, r.path, r.note)
+	t.writeVerdicts(w)
+	for _, note := range t.notes {
+		fmt.Fprintf(w, "- %s\n", note)
+	}
+	if len(t.goals)+len(t.notes) > 0 {
+		fmt.Fprintln(w)
+	}
+}
+
+// takeNotes stops the contenders and keeps what those that recorded say of it: a share that was not recorded would
+// flatter them. where is the level, or empty if they served all.
+func (t *table) takeNotes(where string, contenders []*contender) error {
+	var errs []error
+	for _, c := range contenders {
+		words, err := c.stop()
+		errs = append(errs, err)
+		if _, ledger, recorded := strings.Cut(words, ".rdt: "); recorded {
+			t.notes = append(t.notes, where+c.path+": "+ledger)
 		}
 	}
+	return errors.Join(errs...)
 }
 
 func (t *table) cells(r *row) []string {
 	cells := []string{r.level, r.path}
 	for i, c := range t.columns {
-		cells = append(cells, number(r.figures[i].median(), c.digits))
+		figure := r.figures[i].median()
+		if c.sum {
+			figure = r.figures[i].sum()
+		}
+		cells = append(cells, number(figure, c.digits))
 		if !c.ratio {
 			continue
 		}

@@ -30,11 +30,18 @@ var throughputColumns = []column{
 	loadCPU:  {name: "CPU µs per statement", digits: 1, ratio: true, spread: true},
 }
 
+var throughputGoals = []goal{
+	{"throughput", loadRate, haproxyPath, true, 1},
+	{"p99", loadP99, haproxyPath, false, 1},
+	{"CPU", loadCPU, haproxyPath, false, 1},
+	{"throughput beside relaying", loadRate, relayingPath, true, 0.95},
+}
+
 // throughput measures every way to the server under sysbench's load: each script, at each number of threads.
 func (b *bench) throughput(ctx context.Context, w io.Writer) error {
 	var missed []error
 	for _, workload := range b.workloads {
-		t := &table{levels: "threads", columns: throughputColumns}
+		t := &table{levels: "threads", columns: throughputColumns, goals: throughputGoals}
 		for _, threads := range b.threads {
 			if err := b.load(ctx, t, workload, threads); err != nil {
 				return fmt.Errorf("%s, %d threads: %w", workload, threads, err)
@@ -43,7 +50,6 @@ func (b *bench) throughput(ctx context.Context, w io.Writer) error {
 		fmt.Fprintf(w, "### %s\n\nStock sysbench, db-ps-mode %s; medians of %d alternating rounds of %v. Latencies are of an event.\n%s\n\n",
 			workload, b.psMode, b.rounds, b.round, legend)
 		t.write(w)
-		writeVerdicts(w, t)
 		missed = append(missed, checkRatio(workload, t, b.minRatio))
 	}
 	return errors.Join(missed...)
@@ -63,11 +69,11 @@ func (b *bench) load(ctx context.Context, t *table, workload string, threads int
 			return fmt.Errorf("%s: %w", contenders[i].path, err)
 		}
 		rows[i].record(figures...)
-		fmt.Fprintf(b.log, "%s, %d threads, round %d of %d, %s: %.0f statements/s, p99 %.2f ms, %.1f µs\n",
-			workload, threads, round+1, b.rounds, contenders[i].path, figures[loadRate], figures[loadP99], figures[loadCPU])
+		fmt.Fprintf(b.log, "%s, %d threads, round %d of %d, %s: %.0f statements/s, p99 %.2f ms, CPU %s µs\n",
+			workload, threads, round+1, b.rounds, contenders[i].path, figures[loadRate], figures[loadP99], number(figures[loadCPU], 1))
 		return nil
 	})
-	return errors.Join(err, takeNotes(contenders, rows))
+	return errors.Join(err, t.takeNotes(fmt.Sprintf("threads %d, ", threads), contenders))
 }
 
 func (b *bench) loadOnce(ctx context.Context, c *contender, workload string, threads int) ([]float64, error) {

@@ -7,49 +7,49 @@ import (
 	"strings"
 )
 
-// A goal is what a figure of the recording proxy should be, as a ratio to another path's.
+// A goal is what a figure of the recording proxy should be.
 type goal struct {
 	name    string
 	column  int
-	to      string
-	atLeast bool // else at most
-	ratio   float64
+	to      string  // the path whose figure it is taken as a ratio to; empty for the figure itself
+	atLeast bool    // else at most
+	bound   float64 // of the median
 }
 
-// goals are those of a load.
-var goals = []goal{
-	{"throughput", loadRate, haproxyPath, true, 1},
-	{"p99", loadP99, haproxyPath, false, 1},
-	{"CPU", loadCPU, haproxyPath, false, 1},
-	{"throughput beside relaying", loadRate, relayingPath, true, 0.95},
-}
-
-func (g goal) met(ratio float64) bool {
-	if g.atLeast {
-		return ratio >= g.ratio
+// of is what counts of a row.
+func (g goal) of(t *table, r *row) float64 {
+	if g.to == "" {
+		return r.figures[g.column].median()
 	}
-	return ratio <= g.ratio
+	return t.ratios(r, g.column, g.to).median()
+}
+
+func (g goal) met(value float64) bool {
+	if g.atLeast {
+		return value >= g.bound
+	}
+	return value <= g.bound
 }
 
 // String says what is wanted.
 func (g goal) String() string {
 	if g.atLeast {
-		return fmt.Sprintf("≥ %.2f", g.ratio)
+		return fmt.Sprintf("≥ %.2f", g.bound)
 	}
-	return fmt.Sprintf("≤ %.2f", g.ratio)
+	return fmt.Sprintf("≤ %.2f", g.bound)
 }
 
 // writeVerdicts says of every level whether the recording proxy meets the goals there, and which it misses by what.
-func writeVerdicts(w io.Writer, t *table) {
+func (t *table) writeVerdicts(w io.Writer) {
 	for _, r := range t.rows {
-		if r.path != recordingPath {
+		if r.path != recordingPath || len(t.goals) == 0 {
 			continue
 		}
 		word, said := "met", []string(nil)
-		for _, g := range goals {
-			ratio := t.ratios(r, g.column, g.to).median()
-			text := fmt.Sprintf("%s %.2f", g.name, ratio)
-			if !g.met(ratio) {
+		for _, g := range t.goals {
+			value := g.of(t, r)
+			text := fmt.Sprintf("%s %.2f", g.name, value)
+			if !g.met(value) {
 				word = "NOT met"
 				text = fmt.Sprintf("**%s, want %s**", text, g)
 			}
@@ -57,7 +57,6 @@ func writeVerdicts(w io.Writer, t *table) {
 		}
 		fmt.Fprintf(w, "- %s %s: goal %s: %s\n", t.levels, r.level, word, strings.Join(said, "; "))
 	}
-	fmt.Fprintln(w)
 }
 
 // checkRatio fails where the recording proxy has less than least of HAProxy's throughput.
