@@ -99,16 +99,22 @@ func enlarged(col []byte, n int) []byte {
 	return append(make([]byte, 0, size), col...)
 }
 
-// trim gives back columns that are larger than an ordinary block needs them, and returns what the block takes.
-func (b *block) trim() int {
+// footprint is how many bytes the block takes.
+func (b *block) footprint() int {
 	size := blockCost
+	for _, col := range b.cols {
+		size += cap(col)
+	}
+	return size
+}
+
+// trim lets go of columns that are larger than an ordinary block needs them.
+func (b *block) trim() {
 	for i, col := range b.cols {
 		if cap(col) > 2*blockSize {
 			b.cols[i] = nil
 		}
-		size += cap(b.cols[i])
 	}
-	return size
 }
 
 // note widens the header's times: a record stands at place in start order and was over at done.

@@ -175,11 +175,7 @@ func (r *Recorder) Close(unfinished uint64) (Ledger, error) {
 		<-r.done
 		return r.Ledger(), errors.New("capture: closed twice")
 	}
-	for _, l := range r.lanes {
-		l.mu.Lock()
-		l.closed = true
-		l.mu.Unlock()
-	}
+	r.each(func(l *Lane) { l.closed = true })
 	close(r.closing)
 	<-r.done
 	return r.Ledger(), r.outcome()
@@ -240,6 +236,7 @@ func (r *Recorder) enqueue(l *Lane) {
 		horizon = min(horizon, other.earliest.Load(), other.waits.Load())
 	}
 	b.info.Horizon = time.Duration(max(0, horizon))
+	r.settle(b)
 	r.queue = append(r.queue, b)
 	r.pending.Add(1)
 	r.signal()
@@ -265,7 +262,10 @@ func (r *Recorder) signal() {
 }
 
 // round hands on what the lanes have, that with the oldest first.
-func (r *Recorder) round() {
+func (r *Recorder) round() { r.each((*Lane).flush) }
+
+// each calls do for every lane with its lock held, for that with the oldest records first.
+func (r *Recorder) each(do func(*Lane)) {
 	r.rounding.Lock()
 	defer r.rounding.Unlock()
 	type age struct {
@@ -280,7 +280,7 @@ func (r *Recorder) round() {
 	slices.SortFunc(ages, func(a, b age) int { return cmp.Compare(a.first, b.first) })
 	for _, a := range ages {
 		a.lane.mu.Lock()
-		a.lane.flush()
+		do(a.lane)
 		a.lane.mu.Unlock()
 	}
 }
@@ -309,14 +309,12 @@ func (r *Recorder) flush() {
 
 // end hands on what there is and lets nothing follow.
 func (r *Recorder) end() {
-	for _, l := range r.lanes {
-		l.mu.Lock()
+	r.each(func(l *Lane) {
 		if !l.closed {
 			l.cut()
 			l.off = stopped
 		}
-		l.mu.Unlock()
-	}
+	})
 	r.tell(ErrFull)
 }
 

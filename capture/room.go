@@ -67,15 +67,22 @@ func (r *Recorder) give(n int) {
 	r.taken.Add(int64(back - n))
 }
 
+// settle gives back what a block has charged beyond what it takes.
+func (r *Recorder) settle(b *block) {
+	if over := b.charged - b.footprint(); over > 0 {
+		r.give(over)
+		b.charged -= over
+	}
+}
+
 // recycle gives back what a written block has charged, or keeps the block for use again.
 func (r *Recorder) recycle(b *block) {
-	size := b.trim()
-	if len(r.free) > len(r.lanes) || size > b.charged {
+	b.trim()
+	if len(r.free) > len(r.lanes) {
 		r.give(b.charged)
 		return
 	}
-	r.give(b.charged - size)
-	b.charged = size
+	r.settle(b)
 	r.free = append(r.free, b)
 	r.idle.Add(1)
 }

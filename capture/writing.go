@@ -88,11 +88,7 @@ func (r *Recorder) fail() {
 	if !r.out.takeBack() {
 		r.out.file = nil // and there is no hope
 	}
-	for _, l := range r.lanes {
-		l.mu.Lock()
-		l.fail(r.out)
-		l.mu.Unlock()
-	}
+	r.each(func(l *Lane) { l.fail(r.out) })
 }
 
 // fail loses what is in the lane. Of the statements that are begun only those in the file are.
@@ -142,14 +138,12 @@ func (r *Recorder) resume() {
 	if r.out.err == nil || r.out.file == nil || !r.out.hasRoom() || !r.mend() {
 		return
 	}
-	for _, l := range r.lanes {
-		l.mu.Lock()
+	r.each(func(l *Lane) {
 		l.off = stored
 		if r.isStopped() {
 			l.off = stopped
 		}
-		l.mu.Unlock()
-	}
+	})
 	if r.opts.Resumed != nil {
 		r.opts.Resumed()
 	}
@@ -183,16 +177,14 @@ func (r *Recorder) tellLost(why string) {
 	lost := r.lost
 	r.lost = Gap{}
 	r.mu.Unlock()
-	for _, l := range r.lanes {
-		l.mu.Lock()
+	r.each(func(l *Lane) {
 		for why := range l.gaps {
 			if cause(why) == failed || l.closed {
 				g := l.takeGap(cause(why))
 				lost.add(&g)
 			}
 		}
-		l.mu.Unlock()
-	}
+	})
 	if lost.empty() {
 		return
 	}
@@ -223,11 +215,7 @@ func (r *Recorder) sync() {
 // finish writes what is left and the file's end. A disk that runs full here may yet have room for the end, as the torn
 // block is taken back.
 func (r *Recorder) finish() {
-	for _, l := range r.lanes {
-		l.mu.Lock()
-		l.finish()
-		l.mu.Unlock()
-	}
+	r.each((*Lane).finish)
 	r.writeQueue()
 	if r.out.err != nil && r.out.file != nil {
 		r.mend()
