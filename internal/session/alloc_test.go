@@ -1,9 +1,12 @@
 package session_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
+	"redrive/capture"
 	"redrive/internal/session"
 	"redrive/internal/wire"
 )
@@ -19,9 +22,20 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 		"an execute without":        {execute(3, 0, nil, 42, 0, 0, 0, 0, 0, 0, 0), fromServer(resultSet(1, caps, 2, row))},
 		"an execute with long data": {command(wire.ComStmtSendLongData, "\x03\x00\x00\x00\x00\x00data"), execute(3, 0, nil), fromServer(resultSet(1, caps, 2, row))},
 		"a schema":                  {command(wire.ComInitDB, "db2"), server(1, ok...)},
+		"two in flight":             {command(wire.ComStmtClose, "\x09\x00\x00\x00"), command(wire.ComQuery, "SELECT c FROM t"), fromServer(resultSet(1, caps, 2, []byte("\x01a")))},
+		"a reply in pieces":         inPieces(command(wire.ComQuery, "SELECT c FROM t"), fromServer(resultSet(1, caps, 2, []byte("\x01a")))),
+	}
+	for name, s := range benchmarked(caps) {
+		tests[name] = []chunk{{true, s[0]}, {false, s[1]}}
+	}
+	if !raceEnabled { // else pools forget things
+		for _, n := range []int{3 << 10, 20 << 10, 60 << 10} {
+			insert := command(wire.ComQuery, "INSERT INTO t VALUES ('"+strings.Repeat("x", n)+"')")
+			tests[fmt.Sprintf("a statement of %d KiB", n>>10)] = inPieces(insert, server(1, okPayload(1, 2)...))
+		}
 	}
 	for name, chunks := range tests {
-		f := session.Follower{Handler: discard{}}
+		f := session.Follower{Handler: discard{}, Memory: capture.NewMemory(1 << 20)}
 		show := func(chunks []chunk) {
 			for _, c := range chunks {
 				if c.fromClient {
@@ -41,4 +55,15 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 			t.Errorf("%s: the follower is not between two commands", name)
 		}
 	}
+}
+
+// inPieces cuts chunks into reads of 1000 bytes, and their first bytes off.
+func inPieces(chunks ...chunk) (pieces []chunk) {
+	for _, c := range chunks {
+		pieces = append(pieces, chunk{c.fromClient, c.data[:6]})
+		for data := c.data[6:]; len(data) > 0; data = data[min(1000, len(data)):] {
+			pieces = append(pieces, chunk{c.fromClient, data[:min(1000, len(data))]})
+		}
+	}
+	return pieces
 }

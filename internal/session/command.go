@@ -194,7 +194,8 @@ func (f *Follower) recycle(c *command) {
 	c.reply.Release()
 	c.reply.Memory = nil
 	schema := c.statement.Schema[:0]
-	c.statement = capture.Statement{Schema: schema}
+	c.statement = capture.Statement{}
+	c.statement.Schema = schema
 	c.older, c.younger = nil, nil
 	c.code, c.length, c.hashing, c.newSchema, c.long = 0, 0, false, nil, c.long[:0]
 	c.cut, c.read, c.fileLost, c.refused, c.parting = false, false, false, 0, 0

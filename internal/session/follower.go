@@ -165,13 +165,14 @@ func (f *Follower) piece(s *stream, b []byte, at, sent time.Duration) (rest []by
 			return b[n:]
 		}
 	}
-	p, rest, ok := s.split.Next(b)
+	var p wire.Piece
+	rest, ok := s.split.Cut(b, &p)
 	switch {
 	case !ok:
 	case fromClient:
-		f.clientPiece(p, at, sent)
+		f.clientPiece(&p, at, sent)
 	default:
-		f.serverPiece(p, at)
+		f.serverPiece(&p, at)
 	}
 	if p.Tail && s.packet.Len() > 0 {
 		s.packet.Reset(f.account())

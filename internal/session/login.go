@@ -13,7 +13,7 @@ import (
 const maxLoginPacket = 1 << 20
 
 // gather puts a packet's pieces together, as far as there is memory; ok is false until the last one.
-func (s *stream) gather(p wire.Piece, account wire.Account) (payload []byte, ok bool) {
+func (s *stream) gather(p *wire.Piece, account wire.Account) (payload []byte, ok bool) {
 	if p.Head && p.Tail {
 		return p.Data, true
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // serverPiece takes a piece of what the server sent. A packet's first piece decides whose answer it is.
-func (f *Follower) serverPiece(p wire.Piece, at time.Duration) {
+func (f *Follower) serverPiece(p *wire.Piece, at time.Duration) {
 	if p.Head && f.stage == stageCommands {
 		f.answering = f.addressee(p, at)
 	}
@@ -52,7 +52,7 @@ func (f *Follower) skip(b []byte, at time.Duration) int {
 
 // addressee is the command that a packet of the server's belongs to: the oldest without a reply, else the one that the
 // client is still sending, as a server may refuse it before its last byte; nil if nobody asked.
-func (f *Follower) addressee(p wire.Piece, at time.Duration) *command {
+func (f *Follower) addressee(p *wire.Piece, at time.Duration) *command {
 	if c := f.oldest; c != nil && c.parting != 0 { // the session goes on: it was an answer
 		f.answered(c)
 		f.finish(c, c.parting)
@@ -73,12 +73,12 @@ func (f *Follower) addressee(p wire.Piece, at time.Duration) *command {
 }
 
 // replyPiece takes a piece of a command's reply.
-func (f *Follower) replyPiece(c *command, p wire.Piece, at time.Duration) {
+func (f *Follower) replyPiece(c *command, p *wire.Piece, at time.Duration) {
 	if p.Head && p.Data != nil && wire.LeavesProtocol(c.code) && !bytes.HasPrefix(p.Data, []byte{0xFF}) {
 		f.leave(c, at)
 		return
 	}
-	done, err := c.reply.Feed(p)
+	done, err := c.reply.FeedPiece(p)
 	if err != nil {
 		f.lose(at, wire.CommandName(c.code)+": "+err.Error())
 		return
@@ -195,6 +195,9 @@ func (f *Follower) followSchema(s *capture.Statement) {
 
 // usedSchema returns the name in a USE statement.
 func usedSchema(text []byte) (name []byte, ok bool) {
+	if len(text) == 0 || text[0] > ';' && text[0]|0x20 != 'u' { // most of the time nothing need be trimmed
+		return nil, false
+	}
 	text = bytes.Trim(text, "; \t\r\n")
 	if len(text) < 5 || !bytes.EqualFold(text[:3], []byte("use")) || bytes.IndexByte([]byte(" \t\r\n`"), text[3]) < 0 {
 		return nil, false

@@ -8,7 +8,7 @@ import (
 )
 
 // clientPiece takes a piece of what the client sent. A packet's first piece decides what it is for.
-func (f *Follower) clientPiece(p wire.Piece, at, sent time.Duration) {
+func (f *Follower) clientPiece(p *wire.Piece, at, sent time.Duration) {
 	if p.Head {
 		f.sending = f.useOf(p.Seq)
 	}
@@ -45,7 +45,7 @@ func (f *Follower) useOf(seq byte) use {
 
 // filePiece passes over the file a client sends because the server asked for it, up to the empty packet that ends it:
 // also when the server has answered before.
-func (f *Follower) filePiece(p wire.Piece) {
+func (f *Follower) filePiece(p *wire.Piece) {
 	var reading *command
 	if c := f.oldest; c != nil && c.reply.WantsFile() {
 		reading = c
@@ -64,7 +64,7 @@ func (f *Follower) filePiece(p wire.Piece) {
 }
 
 // keepFile keeps a piece of a file, unless the whole grows beyond MaxStatement, or what memory is left.
-func (f *Follower) keepFile(c *command, p wire.Piece) {
+func (f *Follower) keepFile(c *command, p *wire.Piece) {
 	s := &c.statement
 	another := s.Flags.Has(capture.FileKept) // a statement that asks for two is played by neither
 	if another || c.fileLost || c.file.Append(p.Data, f.maxStatement(), f.account()) < len(p.Data) {
@@ -80,7 +80,7 @@ func (f *Follower) keepFile(c *command, p wire.Piece) {
 }
 
 // secretPiece passes over a packet of an authentication.
-func (f *Follower) secretPiece(p wire.Piece) {
+func (f *Follower) secretPiece(p *wire.Piece) {
 	if c := f.oldest; c != nil && c.code == wire.ComChangeUser {
 		c.statement.RequestBytes += p.StreamBytes()
 		c.follow(&f.client, p.Seq)
@@ -91,7 +91,7 @@ func (f *Follower) secretPiece(p wire.Piece) {
 }
 
 // commandPiece gathers a command. Of one longer than MaxStatement the beginning is kept, and a hash over all.
-func (f *Follower) commandPiece(p wire.Piece, at, sent time.Duration) {
+func (f *Follower) commandPiece(p *wire.Piece, at, sent time.Duration) {
 	if c := f.youngest; c != nil && wire.LeavesProtocol(c.code) {
 		f.leave(c, at)
 		return

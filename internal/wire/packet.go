@@ -33,7 +33,7 @@ type Piece struct {
 }
 
 // StreamBytes is how many bytes of the stream the piece takes, its header included.
-func (p Piece) StreamBytes() uint64 {
+func (p *Piece) StreamBytes() uint64 {
 	n := uint64(len(p.Data))
 	if p.Opens {
 		n += HeaderLen
@@ -58,6 +58,13 @@ type Splitter struct {
 // Next takes the first piece off b. ok is false when b ended before a piece was there; rest is then empty, and the
 // next call goes on with the bytes that follow. An empty packet gives a piece without data.
 func (s *Splitter) Next(b []byte) (p Piece, rest []byte, ok bool) {
+	rest, ok = s.Cut(b, &p)
+	return p, rest, ok
+}
+
+// Cut is Next with the piece put into p, which is left alone if there is none: a Piece returned or passed on by value
+// costs more than the cutting.
+func (s *Splitter) Cut(b []byte, p *Piece) (rest []byte, ok bool) {
 	for !s.inPayload {
 		if s.have == 0 && len(b) >= HeaderLen { // the common case: a whole header
 			s.begin(b[0], b[1], b[2], b[3])
@@ -68,26 +75,24 @@ func (s *Splitter) Next(b []byte) (p Piece, rest []byte, ok bool) {
 		s.have += n
 		b = b[n:]
 		if s.have < HeaderLen {
-			return Piece{}, nil, false
+			return nil, false
 		}
 		s.begin(s.header[0], s.header[1], s.header[2], s.header[3])
 	}
 	if len(b) == 0 && s.remaining > 0 {
-		return Piece{}, nil, false
+		return nil, false
 	}
 	n := min(len(b), s.remaining)
 	s.remaining -= n
-	p = Piece{
-		Data: b[:n:n], Seq: s.header[3], Length: s.length,
-		Head: s.headless, Tail: s.remaining == 0 && !s.full, Opens: s.unopened,
-	}
+	p.Data, p.Seq, p.Length = b[:n:n], s.header[3], s.length
+	p.Head, p.Tail, p.Opens = s.headless, s.remaining == 0 && !s.full, s.unopened
 	s.headless, s.unopened = false, false
 	if s.remaining == 0 {
 		s.inPayload = false
 		s.have = 0
 		s.continued = s.full
 	}
-	return p, b[n:], true
+	return b[n:], true
 }
 
 func (s *Splitter) begin(b0, b1, b2, seq byte) {

@@ -34,8 +34,9 @@ type SessionState struct {
 
 // Reset empties the outcome and keeps its buffers.
 func (o *Outcome) Reset() {
-	state := SessionState{Schema: o.State.Schema[:0], GTIDs: o.State.GTIDs[:0], Transaction: o.State.Transaction[:0]}
-	*o = Outcome{State: state}
+	schema, gtids, transaction := o.State.Schema[:0], o.State.GTIDs[:0], o.State.Transaction[:0]
+	*o = Outcome{}
+	o.State.Schema, o.State.GTIDs, o.State.Transaction = schema, gtids, transaction
 }
 
 // Prepared is the head of a COM_STMT_PREPARE reply.
@@ -164,7 +165,10 @@ func (r *Reply) TakesError() bool {
 func (r *Reply) Done() bool { return r.state == replyDone }
 
 // Feed takes the next piece. It reports whether the reply ended with it; an error wraps ErrLost.
-func (r *Reply) Feed(p Piece) (done bool, err error) {
+func (r *Reply) Feed(p Piece) (done bool, err error) { return r.FeedPiece(&p) }
+
+// FeedPiece is Feed without a copy of the piece.
+func (r *Reply) FeedPiece(p *Piece) (done bool, err error) {
 	r.Outcome.ReplyBytes += p.StreamBytes()
 	if p.Head {
 		if len(p.Data) > 0 && !r.begun {
@@ -231,7 +235,7 @@ func (r *Reply) skip() bool {
 }
 
 // row passes over a piece of a row; it reports false for a piece of a packet that ends the rows.
-func (r *Reply) row(p Piece) bool {
+func (r *Reply) row(p *Piece) bool {
 	if p.Head {
 		r.ending = len(p.Data) > 0 && r.endsRows(p.Data[0], p.Length)
 	}
@@ -258,7 +262,7 @@ func (r *Reply) endsRows(first byte, length int) bool {
 
 // definition passes over a piece of a definition; it reports false for a piece of a packet that stands in its place:
 // an ERR, or an EOF, which is a sign of being lost.
-func (r *Reply) definition(p Piece) bool {
+func (r *Reply) definition(p *Piece) bool {
 	if p.Head {
 		r.ending = len(p.Data) > 0 && (p.Data[0] == 0xFF || p.Data[0] == 0xFE && p.Length < 9)
 	}
@@ -300,7 +304,7 @@ func (r *Reply) preparedColumns() {
 }
 
 // whole gathers a packet that must be read in one go.
-func (r *Reply) whole(p Piece) (payload []byte, ok bool) {
+func (r *Reply) whole(p *Piece) (payload []byte, ok bool) {
 	if p.Head && p.Tail {
 		return p.Data, true
 	}
