@@ -1,12 +1,13 @@
 package proxy
 
 import (
-	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
+	"sync"
 	"time"
 
 	"redrive/capture"
@@ -18,81 +19,133 @@ import (
 // errStopped says that the login is over and nothing left to relay.
 var errStopped = errors.New("login ended by us")
 
-// A loginShell does for an Exchange what it cannot do itself: it reads, writes and encrypts, in one goroutine. After
-// the login the relay's two goroutines take over.
+// A loginShell does for an Exchange what it cannot do itself: it reads, writes and encrypts, in one goroutine. A login is
+// a talk in turns, so that it reads from the side whose turn it is; loginturn.go has what else may happen.
 type loginShell struct {
 	*conn
 	exchange           login.Exchange
 	clientIn, serverIn packetReader
+	noFarewell         bool // the server would not understand one
+
+	limit   *time.Timer // the time for the whole login
+	over    bool        // the login, or we gave it up: the limit does not apply any more. Guarded by mu
+	late    bool        // it applied: all reads and writes fail. Guarded by mu
+	expired bool        // the timer's function runs, ran, or is about to. Guarded by mu
 }
+
+// loginShells are kept for their buffers.
+var loginShells = sync.Pool{New: func() any { return new(loginShell) }}
 
 // logIn carries the login over. It reports false if nothing is left to be relayed.
 func (c *conn) logIn() bool {
-	l := &loginShell{
-		conn: c, exchange: login.Exchange{Terms: c.terms()},
-		clientIn: packetReader{conn: c.client, clock: c.proxy.Clock}, serverIn: packetReader{conn: c.server, clock: c.proxy.Clock},
-	}
-	c.server.SetReadDeadline(time.Now().Add(c.proxy.dialTimeout())) // for the greeting
+	l := loginShells.Get().(*loginShell)
+	l.begin(c)
+	err := l.run()
+	return l.end(!errors.Is(err, errStopped))
+}
+
+func (l *loginShell) begin(c *conn) {
+	l.conn, l.exchange = c, login.Exchange{Terms: c.terms()}
+	l.noFarewell, l.over, l.late, l.expired = false, false, false, false
+	l.clientIn.begin(c.client, c.proxy.maxLoginPacket())
+	l.serverIn.begin(c.server, maxServerPacket)
+	l.limit = time.AfterFunc(c.loginTime(), func() { l.expire(c) })
+}
+
+// run takes packets until the login is over or one of the sides.
+func (l *loginShell) run() error {
+	l.server.SetReadDeadline(time.Now().Add(l.proxy.dialTimeout())) // for the greeting
 	for l.exchange.Going() {
 		if err := l.step(); err != nil {
-			return !errors.Is(err, errStopped) && l.letGo()
+			return err
 		}
 	}
-	return l.letGo()
+	return nil
+}
+
+// end passes on what was read behind the login. It reports whether there is something to relay.
+func (l *loginShell) end(relay bool) bool {
+	l.stopLimit()
+	if relay = relay && l.exchange.State() != login.Refused; relay {
+		l.passRest(&l.clientIn, l.server, true)
+		l.passRest(&l.serverIn, l.client, false)
+	} else {
+		l.bidFarewell()
+	}
+	l.clientIn.forget()
+	l.serverIn.forget()
+	l.conn, l.exchange, l.limit = nil, login.Exchange{}, nil
+	if !l.expired { // else the timer may still hold it
+		loginShells.Put(l)
+	}
+	return relay
 }
 
 // step waits for the next packet and does what follows from it. A connection that ends is left for the relay to find
 // out: it knows what to do then.
 func (l *loginShell) step() error {
-	l.serverIn.start()
-	if l.exchange.ClientTurn() {
-		l.clientIn.start()
+	if l.exchange.ClientTurn() && len(l.serverIn.rest()) == 0 {
+		packet, err := l.readClient()
+		if err != errServerSpeaks {
+			return l.fromClient(packet, err)
+		}
 	}
-	select {
-	case a := <-l.serverIn.in:
-		l.serverIn.reading = false
-		return l.fromServer(a)
-	case a := <-l.clientIn.in:
-		l.clientIn.reading = false
-		return l.fromClient(a)
-	}
+	packet, err := l.serverIn.packet()
+	return l.fromServer(packet, err)
 }
 
-func (l *loginShell) fromServer(a arrival) error {
-	if errors.Is(a.err, errLong) {
-		return l.tooLong(a, false)
-	}
-	l.server.SetReadDeadline(time.Time{})
-	if l.exchange.State() == login.Greeting && errors.Is(a.err, os.ErrDeadlineExceeded) {
+func (l *loginShell) fromServer(packet []byte, err error) error {
+	at := l.proxy.Clock.Now()
+	greeting := l.exchange.State() == login.Greeting
+	switch {
+	case err == nil:
+		if greeting {
+			l.readDeadline(l.server, time.Time{})
+		}
+		return l.perform(l.exchange.FromServer(packet), at)
+	case errors.Is(err, errLong):
+		l.readDeadline(l.server, time.Time{})
+		return l.perform(l.exchange.GiveUp(errLong.Error()), at)
+	case errors.Is(err, os.ErrDeadlineExceeded) && l.isLate():
+		return l.tooLate()
+	case errors.Is(err, os.ErrDeadlineExceeded):
 		l.refuse(fmt.Errorf("connected, but it sent no greeting within %s", l.proxy.dialTimeout()))
 		return errStopped
+	case greeting && errors.Is(err, io.EOF) && len(l.serverIn.rest()) == 0:
+		err = errors.New("the server closed the connection without a greeting")
 	}
-	if a.err != nil {
-		if l.exchange.State() == login.Greeting && errors.Is(a.err, io.EOF) {
-			a.err = errors.New("the server closed the connection without a greeting")
-		}
-		l.note(readError(a.err), capture.EndServer)
-		return l.cut(a, false)
+	l.noFarewell = true
+	l.note(readError(err), capture.EndServer)
+	if l.exchange.GiveUp("") != nil {
+		l.serverIn.drop() // the client can make nothing of a part
 	}
-	return l.run(l.exchange.FromServer(a.data))
+	return io.EOF
 }
 
-func (l *loginShell) fromClient(a arrival) error {
-	if errors.Is(a.err, errLong) {
-		if proxyproto.Looks(a.data) {
-			return l.run(l.exchange.Refuse("a PROXY header from an address that is not in --proxy-protocol-from"))
-		}
-		return l.tooLong(a, true)
+func (l *loginShell) fromClient(packet []byte, err error) error {
+	at := l.proxy.Clock.Now()
+	switch {
+	case err == nil:
+	case errors.Is(err, errLong):
+		return l.perform(l.refuseLong(l.clientIn.rest()), at)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return l.silent()
+	default:
+		l.note(readError(err), capture.EndClient)
+		return errStopped
 	}
-	if a.err != nil {
-		l.note(readError(a.err), capture.EndClient)
-		return l.cut(a, true)
+	steps := l.exchange.FromClient(packet)
+	if l.exchange.State() != login.Refused && (l.proxy.PassThrough || !wire.IsSSLRequest(packet[wire.HeaderLen:])) {
+		l.show(packet, true, at)
 	}
-	steps := l.exchange.FromClient(a.data)
-	if l.proxy.PassThrough || !wire.IsSSLRequest(a.data[wire.HeaderLen:]) {
-		l.show(a.data, true, a.at)
+	return l.perform(steps, at)
+}
+
+func (l *loginShell) refuseLong(header []byte) []login.Step {
+	if proxyproto.Looks(header) {
+		return l.exchange.Refuse("a PROXY header from an address that is not in --proxy-protocol-from")
 	}
-	return l.run(steps)
+	return l.exchange.RefuseLong(header, l.proxy.maxLoginPacket())
 }
 
 // readError is nil for an end: many a client ends TLS without a word.
@@ -103,50 +156,21 @@ func readError(err error) error {
 	return fmt.Errorf("%w: %w", errRead, err)
 }
 
-// tooLong gives up following the login because of a packet of which only the header was read.
-func (l *loginShell) tooLong(a arrival, fromClient bool) error {
-	if err := l.run(l.exchange.GiveUp(errLong.Error())); err != nil {
-		return err
-	}
-	return l.passRest(a.data, fromClient)
-}
-
-// cut passes on what came of a packet before its connection ended, if the other side can make something of it.
-func (l *loginShell) cut(a arrival, fromClient bool) error {
-	if l.exchange.Going() && l.exchange.GiveUp("") == nil {
-		l.passRest(a.data, fromClient)
-	}
-	return io.EOF
-}
-
-// passRest passes on bytes that are no whole packet.
-func (l *loginShell) passRest(data []byte, fromClient bool) error {
-	to := l.client
-	if fromClient {
-		to = l.server
-	}
+// passRest passes on what was read behind the login, or of a packet that is not followed.
+func (l *loginShell) passRest(from *packetReader, to net.Conn, fromClient bool) {
+	data := from.rest()
 	if len(data) == 0 {
-		return nil
+		return
 	}
-	return l.pass(to, data, fromClient)
+	at := l.proxy.Clock.Now()
+	to.Write(data) // what fails here fails for the relay, too
+	l.show(data, fromClient, at)
 }
 
-// letGo takes what the readers have got by now and stops them, so that the relay can go on behind it. It reports
-// whether there is something to relay.
-func (l *loginShell) letGo() bool {
-	fromClient, fromServer := l.clientIn.stop(), l.serverIn.stop()
-	if l.exchange.State() == login.Refused {
-		return false
-	}
-	l.passRest(fromClient.data, true)
-	l.passRest(fromServer.data, false)
-	return true
-}
-
-// run does what the exchange asks for.
-func (l *loginShell) run(steps []login.Step) error {
+// perform does what the exchange asks for.
+func (l *loginShell) perform(steps []login.Step, at time.Duration) error {
 	for _, s := range steps {
-		if err := l.do(s); err != nil {
+		if err := l.do(s, at); err != nil {
 			return err
 		}
 	}
@@ -156,10 +180,10 @@ func (l *loginShell) run(steps []login.Step) error {
 	return nil
 }
 
-func (l *loginShell) do(s login.Step) error {
+func (l *loginShell) do(s login.Step, at time.Duration) error {
 	switch s.Do {
 	case login.ToClient:
-		return l.toClient(s.Packet)
+		return l.toClient(s.Packet, at)
 	case login.ToServer:
 		return l.toServer(s.Packet)
 	case login.EncryptClient:
@@ -168,12 +192,12 @@ func (l *loginShell) do(s login.Step) error {
 	return l.encryptServer()
 }
 
-func (l *loginShell) toClient(packet []byte) error {
+func (l *loginShell) toClient(packet []byte, at time.Duration) error {
 	if l.exchange.State() == login.Refused {
 		l.refused(packet)
 	}
 	_, err := l.client.Write(packet)
-	l.show(packet, false, l.proxy.Clock.Now())
+	l.show(packet, false, at)
 	if err != nil { // the client is gone: the server need not work on for nobody
 		l.note(err, capture.EndClient)
 		return errStopped
@@ -186,42 +210,53 @@ func (l *loginShell) refused(packet []byte) {
 	cause := errors.New(wire.ParseError(packet[wire.HeaderLen:]).Message)
 	l.proxy.Logger.Warn("login refused", "session", l.id, "client", l.origin, "error", cause)
 	l.note(cause, capture.EndBroken)
+	l.stopLimit()
 	l.client.SetWriteDeadline(time.Now().Add(lastWords))
 }
 
 func (l *loginShell) toServer(packet []byte) error {
 	_, err := l.server.Write(packet)
-	if err != nil { // what it said before it went is for the client
-		l.note(err, capture.EndServer)
-		return l.cut(arrival{}, true)
+	switch {
+	case err == nil:
+		return nil
+	case l.isLate():
+		return l.tooLate()
 	}
-	return nil
+	l.note(err, capture.EndServer) // what it said before it went is for the client
+	if l.exchange.GiveUp("") != nil {
+		l.serverIn.drop()
+	}
+	return io.EOF
 }
 
-// show counts what passed on the client's side, TLS taken off, and shows it to the follower.
+// show shows what passed on the client's side, TLS taken off, to the follower.
 func (l *loginShell) show(data []byte, fromClient bool, at time.Duration) {
+	sent := l.proxy.Clock.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if fromClient {
-		l.totals.BytesIn += uint64(len(data))
-		l.join(at)
-		l.follower.FromClient(data, at, l.proxy.Clock.Now())
+		l.showClient(data, at, sent)
 		return
 	}
-	l.totals.BytesOut += uint64(len(data))
-	l.follower.FromServer(data, at)
-	l.leave()
+	l.showServer(data, at)
 }
 
 // encryptClient takes the client's ClientHello, which may have come in one piece with its wish for TLS.
 func (l *loginShell) encryptClient() error {
-	secured := tls.Server(l.client, l.proxy.ClientTLS)
-	if err := l.shakeHands(secured); err != nil {
+	under := l.client
+	if rest := l.clientIn.rest(); len(rest) > 0 {
+		under = &readAhead{Conn: l.client, data: append([]byte(nil), rest...)}
+		l.clientIn.drop()
+	}
+	secured := tls.Server(under, l.proxy.ClientTLS)
+	l.deadline(l.client, time.Now().Add(l.proxy.answerTime()))
+	if err := secured.Handshake(); err != nil {
 		err = fmt.Errorf("TLS with the client: %w", err)
 		l.proxy.Logger.Warn("login failed", "session", l.id, "client", l.origin, "error", err)
 		l.note(err, capture.EndClient)
 		return errStopped
 	}
+	l.deadline(l.client, time.Time{})
 	l.mu.Lock()
 	l.client = secured
 	l.mu.Unlock()
@@ -231,19 +266,23 @@ func (l *loginShell) encryptClient() error {
 
 // encryptServer begins TLS on the server's connection. Should the server have spoken meanwhile, that is for the client.
 func (l *loginShell) encryptServer() error {
-	switch a := l.serverIn.stop(); {
-	case a.err == nil && len(a.data) > 0:
-		if err := l.run(l.exchange.FromServer(a.data)); err != nil {
+	if len(l.serverIn.rest()) > 0 {
+		packet, err := l.serverIn.packet()
+		if err != nil {
+			return l.fromServer(packet, err)
+		}
+		if err := l.perform(l.exchange.FromServer(packet), l.proxy.Clock.Now()); err != nil {
 			return err
 		}
-		return l.cut(arrival{}, false)
-	case a.err != nil && !errors.Is(a.err, os.ErrDeadlineExceeded):
-		l.note(readError(a.err), capture.EndServer)
-		return l.cut(arrival{}, false)
+		return io.EOF
 	}
 	secured := tls.Client(l.server, l.proxy.BackendTLS)
-	if err := l.shakeHands(secured); err != nil {
-		return l.run(l.exchange.Refuse(fmt.Sprintf("TLS with the server %s: %v", l.proxy.Backend, err)))
+	l.deadline(l.server, time.Now().Add(l.proxy.dialTimeout()))
+	err := secured.Handshake()
+	l.deadline(l.server, time.Time{})
+	if err != nil {
+		l.noFarewell = true
+		return l.perform(l.exchange.Refuse(fmt.Sprintf("TLS with the server %s: %v", l.proxy.Backend, err)), l.proxy.Clock.Now())
 	}
 	l.mu.Lock()
 	l.server = secured
@@ -252,8 +291,17 @@ func (l *loginShell) encryptServer() error {
 	return nil
 }
 
-func (l *loginShell) shakeHands(secured *tls.Conn) error {
-	ctx, cancel := context.WithTimeout(context.Background(), l.proxy.dialTimeout())
-	defer cancel()
-	return secured.HandshakeContext(ctx)
+// A readAhead gives what was read before, and then what its connection does.
+type readAhead struct {
+	net.Conn
+	data []byte
+}
+
+func (r *readAhead) Read(b []byte) (int, error) {
+	if len(r.data) == 0 {
+		return r.Conn.Read(b)
+	}
+	n := copy(b, r.data)
+	r.data = r.data[n:]
+	return n, nil
 }

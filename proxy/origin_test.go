@@ -136,7 +136,7 @@ func TestHeaderBeforeGreeting(t *testing.T) {
 func TestHeadersRefused(t *testing.T) {
 	peer := mysqltest.NewPeer(t, func(c *mysqltest.PeerConn) {
 		c.Greet("10.11", wire.Protocol41|wire.SecureConnection|wire.PluginAuth)
-		c.ExpectHangUp()
+		expectFarewell(t, c)
 	})
 	tests := []struct {
 		name, sent, log string

@@ -204,7 +204,7 @@ func TestBytesPassUnchanged(t *testing.T) {
 	random := rand.NewChaCha8([32]byte{4})
 	random.Read(upload)
 	random.Read(download)
-	copy(upload, "\x01\x00\x00\x01?") // a packet that is no answer to a greeting
+	copy(upload, "\x09\x00\x00\x01\x85\x04\x00\x00\x00old\x00") // an answer to the greeting of the protocol before 4.1
 	received := make(chan []byte, 1)
 	peer := mysqltest.NewPeer(t, func(c *mysqltest.PeerConn) {
 		c.Greet("8.4.0", offer)

@@ -290,7 +290,11 @@ func TestRefusedForTLS(t *testing.T) {
 			c.Greet("8.0.36", wire.Protocol41|wire.SecureConnection|wire.PluginAuth)
 			c.ReadPacket()
 			c.SendPacket(append([]byte("\xfe"+plugin), 0))
-			c.ExpectHangUp() // without a password
+			if got := c.ReadPacket(); len(got) < 20 || bytes.Contains(got, []byte(mysqltest.Password)) {
+				t.Errorf("the server is sent %q, want something that is no password", got)
+			}
+			c.SendPacket(denied)
+			c.ExpectHangUp()
 		}).Addr
 	}
 	trusting := &tls.Config{InsecureSkipVerify: true}

@@ -55,6 +55,8 @@ const (
 	Over                    // the server has said OK or ERR: all that follows is relayed as it is
 	Unfollowed              // not understood, or encrypted end to end: relayed as it is
 	Refused                 // by us: both connections are to be closed
+	Abandoned               // the client is gone, the server has not refused it yet: see Abandon
+	Dismissed               // now it has
 )
 
 // An Exchange is one login under way. Set Terms before the first packet. It is not safe for concurrent use.
@@ -66,6 +68,9 @@ type Exchange struct {
 	server   leg
 	renumber bool // the sides have exchanged different numbers of packets
 	answers  bool // the client has the word
+	greeted  bool // the server's greeting is known
+	answered bool // the server has been sent an answer to it
+	rounds   int  // packets of the server's since the login was abandoned
 
 	greeting  wire.Greeting
 	withheld  wire.Capabilities // of the server's offer, TLS aside
@@ -104,11 +109,26 @@ func (x *Exchange) Going() bool { return x.state < Over }
 // ClientTurn reports whether the client may speak. What it sends at other times belongs behind the login.
 func (x *Exchange) ClientTurn() bool { return x.state == Response || x.state == Auth && x.answers }
 
+// Interactive reports whether a person may have to answer, not the client by itself.
+func (x *Exchange) Interactive() bool {
+	if x.state != Auth {
+		return false
+	}
+	switch x.plugin {
+	case wire.PluginNative, wire.PluginCachingSHA2, wire.PluginSHA256, wire.PluginEd25519, wire.PluginClear:
+		return false
+	}
+	return true
+}
+
 // FromServer takes a packet of the server's, header included, which it may change.
 func (x *Exchange) FromServer(packet []byte) []Step {
 	x.server.note(packet)
-	if x.state == Greeting {
+	switch x.state {
+	case Greeting:
 		return x.greet(packet)
+	case Abandoned, Dismissed:
+		return x.dismiss(packet[wire.HeaderLen:])
 	}
 	payload := packet[wire.HeaderLen:]
 	x.answers = true
@@ -139,6 +159,9 @@ func (x *Exchange) FromServer(packet []byte) []Step {
 
 // FromClient takes a packet of the client's, header included, which it may change.
 func (x *Exchange) FromClient(packet []byte) []Step {
+	if packet[wire.HeaderLen-1] != x.client.next() {
+		return x.refuse(outOfOrder)
+	}
 	x.client.note(packet)
 	if x.state == Response {
 		return x.respond(packet)
@@ -146,6 +169,9 @@ func (x *Exchange) FromClient(packet []byte) []Step {
 	x.answers = false
 	if x.secretDue {
 		return x.secret(packet[wire.HeaderLen:], packet)
+	}
+	if !fits(x.plugin, packet[wire.HeaderLen:]) {
+		return x.own(ToServer, &x.server, wrongAnswer(x.plugin))
 	}
 	return x.toServer(packet)
 }
@@ -162,7 +188,29 @@ func (x *Exchange) GiveUp(reason string) []Step {
 
 // Refuse ends the login with an error for the client.
 func (x *Exchange) Refuse(message string) []Step {
-	e := wire.Error{Errno: 1105, SQLState: "HY000", Message: "redrive proxy: " + message}
+	return x.refuse(wire.Error{Errno: 1105, SQLState: "HY000", Message: message})
+}
+
+// RefuseLong refuses a packet of the client's of which only the header was read, as it is longer than limit.
+func (x *Exchange) RefuseLong(header []byte, limit int) []Step {
+	if header[wire.HeaderLen-1] != x.client.next() { // rather no packet at all
+		return x.refuse(outOfOrder)
+	}
+	x.client.note(header[:wire.HeaderLen])
+	return x.refuse(wire.Error{
+		Errno: 1153, SQLState: "08S01",
+		Message: fmt.Sprintf("got a packet bigger than a login may have: --max-login-packet allows %d bytes", limit),
+	})
+}
+
+// What servers say to clients that talk something else.
+var (
+	outOfOrder   = wire.Error{Errno: 1156, SQLState: "08S01", Message: "got packets out of order"}
+	badHandshake = wire.Error{Errno: 1043, SQLState: "08S01", Message: "bad handshake"}
+)
+
+func (x *Exchange) refuse(e wire.Error) []Step {
+	e.Message = "redrive proxy: " + e.Message
 	if !x.client.used {
 		e.SQLState = "" // in place of a greeting: the client's capabilities are not known yet
 	}

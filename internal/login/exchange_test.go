@@ -111,6 +111,7 @@ const (
 	ok        = "\x00\x00\x00\x02\x00\x00\x00"
 	shaSwitch = "\xfecaching_sha2_password\x00" + nonce + "\x00"
 	scramble  = "32 bytes of a scramble, or so..."
+	scramble1 = "20 bytes of scramble" // mysql_native_password's
 )
 
 // legs begins a login with the client's connection and the server's encrypted or not, up to the client's answer.
@@ -144,7 +145,7 @@ func legs(t *testing.T, clientTLS, serverTLS bool, caps wire.Capabilities, plugi
 // Bits are told per connection, and packets numbered per connection, whatever the plugin says and however often.
 func TestSequenceIDs(t *testing.T) {
 	for _, tt := range []struct{ client, server bool }{{false, false}, {true, false}, {false, true}, {true, true}} {
-		b := legs(t, tt.client, tt.server, base, wire.PluginNative, scramble)
+		b := legs(t, tt.client, tt.server, base, wire.PluginNative, scramble1)
 		server, client := byte(1), byte(1)
 		if tt.server {
 			server++
@@ -184,7 +185,7 @@ func TestFastPathIsNotTheClientsTurn(t *testing.T) {
 // The client trusts TLS with its password; the server, reached without, is given it encrypted with its own key.
 func TestFullAuthenticationOntoPlain(t *testing.T) {
 	for _, plugin := range []string{wire.PluginCachingSHA2, wire.PluginSHA256} {
-		b := legs(t, true, false, base, "mysql_native_password", scramble)
+		b := legs(t, true, false, base, "mysql_native_password", scramble1)
 		b.server(2, "\xfe"+plugin+"\x00"+nonce+"\x00", fmt.Sprintf("[client 3 %q]", "\xfe"+plugin+"\x00"+nonce+"\x00"))
 		server, client, request := byte(3), byte(4), "\x01"
 		if plugin == wire.PluginCachingSHA2 {
@@ -352,7 +353,7 @@ func TestPassThrough(t *testing.T) {
 
 // Whatever two peers say: no panic, only whole packets go out, and none to the server when the login is refused.
 func FuzzExchange(f *testing.F) {
-	f.Add(byte(0), greeting(base|wire.SSL), response(base, wire.PluginNative, scramble), []byte(shaSwitch), []byte(scramble), []byte("\x01\x04"), []byte("\x02"))
+	f.Add(byte(0), greeting(base|wire.SSL), response(base, wire.PluginNative, scramble1), []byte(shaSwitch), []byte(scramble), []byte("\x01\x04"), []byte("\x02"))
 	f.Add(byte(1), greeting(base), sslRequest(base), response(base|wire.SSL, wire.PluginSHA256, password+"\x00"), []byte(ok), []byte("\x01\x04"), []byte(""))
 	f.Add(byte(2), greeting(base|wire.SSL), response(base, wire.PluginSHA256, "\x01"), []byte("x"), []byte(ok), []byte("\xff\x10\x04no"), []byte("\x01"))
 	f.Add(byte(3), greeting(base|wire.SSL), sslRequest(base), response(base, wire.PluginClear, password), []byte("\xfedialog\x00"), []byte("\x02dialog\x00"), []byte("y"))
@@ -362,18 +363,35 @@ func FuzzExchange(f *testing.F) {
 			ClientLocal: terms&16 != 0, ServerLocal: terms&32 != 0, Withhold: wire.Compress,
 			Key: func() (*rsa.PrivateKey, error) { return key(t), nil },
 		}}
+		due := byte(0) // the client's next sequence id
+		check := func(t *testing.T, x *login.Exchange, steps []login.Step) {
+			t.Helper()
+			check(t, x, steps)
+			for _, s := range steps {
+				if s.Do == login.ToClient {
+					due = s.Packet[3] + 1
+				}
+			}
+		}
 		check(t, &x, x.FromServer(packet(0, g)))
 		for i, payload := range [][]byte{a, b, c, d, e, a, b, c, d, e} {
 			if !x.Going() {
-				return
+				break
 			}
 			if x.ClientTurn() && i%3 != 2 {
-				check(t, &x, x.FromClient(packet(byte(i), payload)))
+				due++
+				check(t, &x, x.FromClient(packet(due-1, payload)))
 			} else {
 				check(t, &x, x.FromServer(packet(byte(i), payload)))
 			}
 		}
-		check(t, &x, x.Refuse("enough"))
+		if x.Going() && terms&64 != 0 {
+			check(t, &x, x.Refuse("enough"))
+		}
+		check(t, &x, x.Abandon())
+		for _, payload := range [][]byte{a, b, c, d, e} {
+			check(t, &x, x.FromServer(packet(0, payload)))
+		}
 	})
 }
 

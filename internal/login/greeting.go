@@ -27,6 +27,7 @@ func (x *Exchange) greet(packet []byte) []Step {
 		}
 		return x.toClient(packet)
 	}
+	x.greeting, x.greeted = greeting, true
 	withhold, offer := x.Terms.Withhold, wire.Capabilities(0)
 	if !x.Terms.PassThrough {
 		offered := greeting.Capabilities.Has(wire.SSL)
@@ -55,6 +56,9 @@ func (x *Exchange) respond(packet []byte) []Step {
 	if wire.IsSSLRequest(payload) && !x.client.tls {
 		return x.requestTLS(packet)
 	}
+	if !plausible(payload) {
+		return x.refuse(badHandshake)
+	}
 	h, err := wire.ParseHandshakeResponse(payload, x.greeting.Capabilities)
 	if err != nil {
 		if refused := x.GiveUp("the client's answer to the greeting is not understood: " + err.Error()); refused != nil {
@@ -73,8 +77,13 @@ func (x *Exchange) respond(packet []byte) []Step {
 		return x.refuseClear()
 	}
 	if x.plugin == wire.PluginSHA256 && len(h.AuthData) > 0 {
-		x.response = payload
+		x.response = append([]byte(nil), payload...)
 		return x.secret(h.AuthData, packet)
+	}
+	if !fits(x.plugin, h.AuthData) {
+		if changed, ok := wire.ReplaceAuthData(payload, wrongAnswer(x.plugin)); ok {
+			return x.sendResponse(changed, nil)
+		}
 	}
 	return x.sendResponse(payload, packet)
 }
@@ -94,6 +103,7 @@ func (x *Exchange) requestTLS(packet []byte) []Step {
 // sendResponse sends the client's answer on, behind a wish for TLS of our own where the server's side is to have it.
 // packet is the one the payload came in, if it is still the same.
 func (x *Exchange) sendResponse(payload, packet []byte) []Step {
+	x.answered = true
 	c := wire.NewCursor(payload)
 	client := wire.Capabilities(c.Uint32())
 	caps := client &^ x.withheld // some clients announce what they were not offered
