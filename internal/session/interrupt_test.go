@@ -6,6 +6,8 @@ import (
 	"database/sql"
 	"errors"
 	"net"
+	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +16,7 @@ import (
 
 	"redrive/capture"
 	dialer "redrive/internal/client"
+	"redrive/internal/mysqltest"
 	"redrive/internal/session"
 	"redrive/internal/wire"
 )
@@ -209,32 +212,37 @@ func playBreakOff(conn net.Conn, l *listener, caps wire.Capabilities, replies []
 // Clients take the ERR for the end of their reply: they report its number, not a broken connection.
 func TestClientsTakeInterruptions(t *testing.T) {
 	const caps = baseCaps | wire.DeprecateEOF
-	frame := func(b []byte) []byte { return wire.AppendFrame(nil, 1, b) }
-	rows := func(caps wire.Capabilities, n, packets int) []byte { // a result of n rows, cut behind so many packets
-		all := resultSet(1, caps, 2, slicesOf([]byte("\x01a"), n)...)
-		end := 0
-		for range packets {
-			end += wire.HeaderLen + int(all[end])
+	const none = -1
+	cut := func(caps wire.Capabilities, rows int) []byte { // a result, cut behind so many rows
+		if rows == none {
+			return nil
+		}
+		all := resultSet(1, caps, 2, slices.Repeat([][]byte{[]byte("\x01a")}, rows)...)
+		end := len(all) - wire.HeaderLen - len(eofPayload(0))
+		if caps.Has(wire.DeprecateEOF) {
+			end = len(all) - wire.HeaderLen - len(okPayload(0, 2))
+		}
+		if caps.Has(wire.Compress) {
+			return wire.AppendFrame(nil, 1, all[:end])
 		}
 		return all[:end]
 	}
 	tests := []struct {
 		name string
 		caps wire.Capabilities
-		cut  []byte
 		rows int
 	}{
-		{"in place of an answer", caps, nil, 0},
-		{"in place of the first row", caps, rows(caps, 3, 2), 0},
-		{"between rows", caps, rows(caps, 3, 4), 2},
-		{"between rows, with ids that have wrapped", caps, rows(caps, 300, 260), 258},
-		{"between rows, with EOFs", baseCaps, rows(baseCaps, 3, 4), 1},
-		{"in place of an answer, in frames", caps | wire.Compress, nil, 0},
-		{"between rows, in frames", caps | wire.Compress, frame(rows(caps, 3, 4)), 2},
+		{"in place of an answer", caps, none},
+		{"in place of the first row", caps, 0},
+		{"between rows", caps, 2},
+		{"between rows, with ids that have wrapped", caps, 300},
+		{"between rows, with EOFs", baseCaps, 2},
+		{"in place of an answer, in frames", caps | wire.Compress, none},
+		{"between rows, in frames", caps | wire.Compress, 2},
 	}
 	for _, tt := range tests {
 		t.Run("go-sql-driver/"+tt.name, func(t *testing.T) {
-			address, heard := breakOff(t, tt.caps, tt.cut)
+			address, heard := breakOff(t, tt.caps, cut(tt.caps, tt.rows))
 			config := mysql.NewConfig()
 			config.User, config.Net, config.Addr, config.Params = "u", "tcp", address, nil
 			config.MaxAllowedPacket = 1 << 20
@@ -258,26 +266,49 @@ func TestClientsTakeInterruptions(t *testing.T) {
 				err = result.Err()
 			}
 			var refusal *mysql.MySQLError
-			if !errors.As(err, &refusal) || refusal.Number != 1053 || n != tt.rows {
+			if !errors.As(err, &refusal) || refusal.Number != 1053 || n != max(tt.rows, 0) {
 				t.Errorf("%d rows, error %v, want %d and error 1053", n, err, tt.rows)
 			}
-			check(t, heard(), tt.rows)
+			check(t, heard(), max(tt.rows, 0))
+		})
+		t.Run("mariadb/"+tt.name, func(t *testing.T) {
+			caps := tt.caps &^ wire.DeprecateEOF // which this client does not know
+			tool, err := mysqltest.Tool("mariadb")
+			if err != nil {
+				t.Fatal(err)
+			}
+			address, heard := breakOff(t, caps, cut(caps, tt.rows))
+			host, port, _ := net.SplitHostPort(address)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			arguments := []string{"--no-defaults", "--host=" + host, "--port=" + port, "--user=u", "--skip-ssl", "--batch", "--quick", "-N", "-e", "SELECT c FROM t"}
+			if tt.caps.Has(wire.Compress) {
+				arguments = append(arguments, "--compress")
+			}
+			var complaint strings.Builder
+			mariadb := exec.CommandContext(ctx, tool, arguments...)
+			mariadb.Stderr = &complaint
+			out, _ := mariadb.Output()
+			if n := strings.Count(string(out), "a\n"); n != max(tt.rows, 0) || !strings.Contains(complaint.String(), "ERROR 1053 (08S01)") {
+				t.Errorf("%d rows, %q, want %d and error 1053", n, complaint.String(), tt.rows)
+			}
+			check(t, heard(), max(tt.rows, 0))
 		})
 		if tt.caps.Has(wire.Compress) {
 			continue // internal/client does not speak it
 		}
 		t.Run("internal/client/"+tt.name, func(t *testing.T) {
-			address, heard := breakOff(t, tt.caps, tt.cut)
+			address, heard := breakOff(t, tt.caps, cut(tt.caps, tt.rows))
 			conn, err := dialer.Dial(context.Background(), dialer.Config{Address: address, User: "u"})
 			if err != nil {
 				t.Fatal(err)
 			}
 			reply, _, err := conn.Query("SELECT c FROM t")
-			if err != nil || reply.Outcome.Errno != 1053 || reply.Outcome.Rows != uint64(tt.rows) {
+			if err != nil || reply.Outcome.Errno != 1053 || reply.Outcome.Rows != uint64(max(tt.rows, 0)) {
 				t.Errorf("%d rows, error %d, lost %v, want %d and error 1053", reply.Outcome.Rows, reply.Outcome.Errno, err, tt.rows)
 			}
 			conn.Close()
-			check(t, heard(), tt.rows)
+			check(t, heard(), max(tt.rows, 0))
 		})
 	}
 }
@@ -290,11 +321,4 @@ func check(t *testing.T, l *listener, rows int) {
 	if s := l.statements[0]; s.Outcome.Errno != 1053 || !s.Flags.Has(capture.Cut) || s.Outcome.Rows != uint64(rows) {
 		t.Errorf("followed %q, want %d rows, cut, error 1053", l.lines, rows)
 	}
-}
-
-func slicesOf(b []byte, n int) (all [][]byte) {
-	for range n {
-		all = append(all, b)
-	}
-	return all
 }

@@ -43,8 +43,12 @@ func loginWith(caps wire.Capabilities, attributes ...wire.Attribute) []chunk {
 func TestMemoryAtRest(t *testing.T) {
 	const most = 8 << 10
 	attributes := []wire.Attribute{
-		{Name: "_client_name", Value: "libmysql"}, {Name: "_client_version", Value: "8.0.36"}, {Name: "_os", Value: "Linux"},
-		{Name: "_pid", Value: "12345"}, {Name: "_platform", Value: "x86_64"}, {Name: "program_name", Value: "sysbench"},
+		{Name: "_client_name", Value: "libmysql"},
+		{Name: "_client_version", Value: "8.0.36"},
+		{Name: "_os", Value: "Linux"},
+		{Name: "_pid", Value: "12345"},
+		{Name: "_platform", Value: "x86_64"},
+		{Name: "program_name", Value: "sysbench"},
 	}
 	z := framing{compress: zlibbed, size: 1 << 20}
 	for _, tt := range []struct {
