@@ -122,7 +122,7 @@ func (f *Follower) read(c *command) {
 	case wire.ComStmtExecute, wire.ComStmtBulkExecute, wire.ComStmtClose, wire.ComStmtReset, wire.ComStmtFetch, wire.ComStmtSendLongData:
 		f.readPrepared(c)
 	case wire.ComChangeUser:
-		user := wire.ParseChangeUser(payload)
+		user := wire.ParseChangeUser(payload[:min(len(payload), maxNames)])
 		s.Text, c.newSchema = []byte(user.User), []byte(user.Schema)
 	case wire.ComInitDB:
 		s.Text, c.newSchema = rest, rest

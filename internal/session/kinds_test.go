@@ -39,6 +39,7 @@ import (
 //	flags that lie about transactions                           TestTransactions
 //	texts of prepared statements kept once                      TestPreparedTextsAreShared
 //	times before the first byte                                 TestTimes
+//	an ERR of ours in the place of a reply's rest               TestInterrupt, TestClientsTakeInterruptions
 
 // A script is a conversation behind the login, and what a follower must make of it.
 type script struct {

@@ -2,6 +2,7 @@ package session
 
 import (
 	"fmt"
+	"strings"
 	"time"
 	"unsafe"
 
@@ -90,14 +91,25 @@ func (f *Follower) response(payload []byte, at time.Duration) {
 		return
 	}
 	f.caps = wire.Negotiate(f.greeting.Capabilities, response.Capabilities)
-	f.schema = append(f.schema[:0], response.Schema...)
 	f.start = capture.SessionStart{
-		User: response.User, Schema: response.Schema, Collation: uint16(response.Collation), Capabilities: f.caps,
-		ConnectionID: uint64(f.greeting.ConnectionID), ServerVersion: f.greeting.ServerVersion,
+		User: clip(response.User), Schema: clip(response.Schema), Collation: uint16(response.Collation), Capabilities: f.caps,
+		ConnectionID: uint64(f.greeting.ConnectionID), ServerVersion: clip(f.greeting.ServerVersion),
 	}
+	f.schema = append(f.schema[:0], f.start.Schema...)
 	f.start.Attributes = f.keepAttributes(response.Attributes)
 	f.greeting = wire.Greeting{}
 	f.stage = stageAuth
+}
+
+// maxNames is the length up to which names are believed: no server knows a user or schema with one of a quarter of it.
+const maxNames = 2 << 10
+
+// clip is s, or its beginning if it is longer than any name.
+func clip(s string) string {
+	if len(s) <= maxNames {
+		return s
+	}
+	return strings.Clone(s[:maxNames])
 }
 
 // smallAttributes is how many bytes of connection attributes are kept without taking them from the account.

@@ -271,6 +271,24 @@ func TestMemoryIsGivenBack(t *testing.T) {
 	}
 }
 
+// Names as long as no server takes them are not kept.
+func TestLongNames(t *testing.T) {
+	l := &listener{}
+	f := session.Follower{Handler: l}
+	chunks := login(baseCaps)
+	name := strings.Repeat("n", 100_000)
+	response := wire.HandshakeResponse{Capabilities: baseCaps, User: name, AuthData: []byte("s"), Schema: name, Plugin: "mysql_native_password"}
+	chunks[1] = client(1, response.Append(nil)...)
+	show(&f, 1<<20, chunks...)
+	show(&f, 1<<20, command(wire.ComChangeUser, name), server(1, ok...))
+	if s := l.starts[0]; len(s.User) != 2<<10 || len(s.Schema) != 2<<10 {
+		t.Errorf("a user of %d and a schema of %d bytes are kept, want 2 KiB", len(s.User), len(s.Schema))
+	}
+	if n := len(l.statements[0].Text); n > 2<<10 {
+		t.Errorf("another user of %d bytes is kept, want no more than 2 KiB", n)
+	}
+}
+
 // clumsy is a handler that panics at its first statement.
 type clumsy struct{ listener }
 
