@@ -21,6 +21,7 @@ const lastWords = time.Second
 type conn struct {
 	proxy    *Proxy
 	id       uint64
+	lane     int // of recorders, and number of the loop that is to carry it
 	accepted time.Duration
 	ends     proxyproto.Header // of the connection as the client sees it
 	origin   string            // the client's address
@@ -40,6 +41,7 @@ type conn struct {
 	relay            relay           // what carries it once it has logged in; nil before
 	active           time.Duration   // when bytes last came
 	stopped          bool            // we hung up
+	why              string          // we did, for people
 	ended            error           // the first error of a socket, if it was not an end
 	closer           capture.EndReason
 }
@@ -75,7 +77,7 @@ func (c *conn) open() bool {
 		return false
 	}
 	c.follower.Handler = c
-	c.follower.MaxStatement, c.follower.KeepFiles = c.proxy.MaxStatement, c.proxy.KeepFiles
+	c.follower.MaxStatement, c.follower.KeepFiles, c.follower.Memory = c.proxy.MaxStatement, c.proxy.KeepFiles, c.proxy.Memory
 	server, err := c.dial()
 	if err != nil {
 		c.refuse(err)
@@ -171,16 +173,16 @@ func (c *conn) drain(late bool) {
 	c.look()
 	idle := c.lost == "" && (!c.loggedIn || c.follower.Idle())
 	if late || idle {
-		c.hangUp()
+		c.hangUp("the proxy ended")
 	}
 }
 
 // hangUp ends the connection from outside, soon. Call it with mu held.
-func (c *conn) hangUp() {
+func (c *conn) hangUp(why string) {
 	if c.stopped {
 		return
 	}
-	c.stopped = true
+	c.stopped, c.why = true, why
 	if c.relay != nil {
 		c.relay.hangUp()
 		return

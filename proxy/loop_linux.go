@@ -82,12 +82,24 @@ func addProcs(n int) {
 	runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + n)
 }
 
-// relay gives the connection to the loop with the fewest.
-func (ls loops) relay(c *conn) relay {
+// reserve chooses the loop with the fewest connections for another one, until release.
+func (ls loops) reserve() int {
+	if len(ls) == 0 {
+		return 0
+	}
 	l := slices.MinFunc(ls, func(a, b *loop) int { return int(a.load.Load() - b.load.Load()) })
 	l.load.Add(1)
-	return &pair{conn: c, loop: l, slot: none}
+	return l.number
 }
+
+func (ls loops) release(number int) {
+	if len(ls) > 0 {
+		ls[number].load.Add(-1)
+	}
+}
+
+// relay carries a connection on the loop that was chosen for it.
+func (ls loops) relay(c *conn) relay { return &pair{conn: c, loop: ls[c.lane], slot: none} }
 
 // take has the loop carry a connection from now on.
 func (l *loop) take(p *pair) {

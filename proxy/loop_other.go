@@ -7,6 +7,10 @@ type loops []struct{}
 
 func (p *Proxy) startLoops() error { return nil }
 
+func (ls loops) reserve() int { return 0 }
+
+func (ls loops) release(int) {}
+
 func (ls loops) relay(c *conn) relay { return portable{c} }
 
 func (ls loops) stop() {}

@@ -64,7 +64,6 @@ func (p *pair) carry() {
 		p.ends = [2]end{{pair: p, fd: client}, {pair: p, fd: server}}
 	}
 	if err != nil {
-		p.loop.load.Add(-1)
 		c.proxy.Logger.Error("connection lost", "session", c.id, "error", err)
 		c.note(err, capture.EndBroken)
 		c.closeBoth()
@@ -274,7 +273,6 @@ func (p *pair) leave() {
 	if !p.deadline.IsZero() {
 		l.waiting = slices.DeleteFunc(l.waiting, func(q *pair) bool { return q == p })
 	}
-	l.load.Add(-1)
 }
 
 // hungUp ends the pair because somebody called hangUp.

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -59,6 +60,8 @@ type Proxy struct {
 	closed   Totals // of connections that have ended
 	wg       sync.WaitGroup
 	hungUp   atomic.Bool
+	crowd    throttle      // of the log's lines about clients turned away
+	leaving  chan struct{} // has an element for each client turned away that is being heard out
 }
 
 // Totals count what passed through a proxy.
@@ -109,6 +112,7 @@ func (p *Proxy) Serve(ctx context.Context, listener net.Listener) error {
 		p.Logger = slog.New(slog.DiscardHandler)
 	}
 	p.key = sync.OnceValues(newKey)
+	p.leaving = make(chan struct{}, maxLeaving)
 	p.ClientTLS, p.BackendTLS = forBulk(p.ClientTLS), forBulk(p.BackendTLS)
 	defer listener.Close()
 	stop := context.AfterFunc(ctx, func() { listener.Close() })
@@ -151,6 +155,7 @@ func (p *Proxy) dialTimeout() time.Duration {
 // accept takes connections until the listener is closed.
 func (p *Proxy) accept(ctx context.Context, listener net.Listener) error {
 	var pause time.Duration
+	limit := p.maxConnections()
 	for {
 		client, err := listener.Accept()
 		switch {
@@ -165,6 +170,9 @@ func (p *Proxy) accept(ctx context.Context, listener net.Listener) error {
 			time.Sleep(pause)
 		case err != nil:
 			return fmt.Errorf("accept on %s: %w", listener.Addr(), err)
+		case p.crowded(limit):
+			pause = 0
+			p.turnAway(client, limit)
 		default:
 			pause = 0
 			p.start(client)
@@ -186,7 +194,7 @@ func temporary(err error) bool {
 func (p *Proxy) start(client net.Conn) {
 	p.mu.Lock()
 	p.lastID++
-	c := &conn{proxy: p, id: p.lastID, client: client, accepted: p.Clock.Now(), next: p.recorder, recorder: p.recorder}
+	c := &conn{proxy: p, id: p.lastID, lane: p.loops.reserve(), client: client, accepted: p.Clock.Now(), next: p.recorder, recorder: p.recorder}
 	c.totals.Connections = 1
 	p.conns[c] = struct{}{}
 	p.mu.Unlock()
@@ -196,6 +204,7 @@ func (p *Proxy) start(client net.Conn) {
 
 // forget is called when a connection has ended.
 func (p *Proxy) forget(c *conn) {
+	p.loops.release(c.lane)
 	p.mu.Lock()
 	delete(p.conns, c)
 	p.closed.add(&c.totals)
@@ -203,14 +212,20 @@ func (p *Proxy) forget(c *conn) {
 	p.wg.Done()
 }
 
-// each calls f for every connection that is open at the moment.
-func (p *Proxy) each(f func(*conn)) (open int) {
+// open appends the connections that are open at the moment.
+func (p *Proxy) open(conns []*conn) []*conn {
 	p.mu.Lock()
-	conns := make([]*conn, 0, len(p.conns))
+	defer p.mu.Unlock()
+	conns = slices.Grow(conns, len(p.conns))
 	for c := range p.conns {
 		conns = append(conns, c)
 	}
-	p.mu.Unlock()
+	return conns
+}
+
+// each calls f for every connection that is open at the moment.
+func (p *Proxy) each(f func(*conn)) (open int) {
+	conns := p.open(nil)
 	for _, c := range conns {
 		f(c)
 	}

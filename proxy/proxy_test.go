@@ -2,6 +2,7 @@ package proxy_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -28,8 +30,20 @@ func TestMain(m *testing.M) {
 	mysql.SetLogger(quiet{})
 	os.Exit(func() int {
 		defer stopSecure()
-		return mysqltest.Run(m)
+		return mysqltest.Run(bothRelays{m})
 	}())
+}
+
+// portableRelay says which relay the proxies of the tests use where they do not say so themselves.
+var portableRelay bool
+
+// bothRelays runs the tests over event loops, then over goroutines.
+type bothRelays struct{ *testing.M }
+
+func (b bothRelays) Run() int {
+	code := b.M.Run()
+	portableRelay = true
+	return max(code, b.M.Run())
 }
 
 // A running proxy with its recording in memory.
@@ -56,12 +70,12 @@ func startOn(t *testing.T, listener net.Listener, backend string, set ...func(*p
 	clock := capture.NewClock()
 	r := &running{addr: listener.Addr().String()}
 	r.Proxy = &proxy.Proxy{
-		Backend: backend, Clock: clock,
+		Backend: backend, Clock: clock, Portable: portableRelay, Loops: 2,
 		Dial: func(ctx context.Context) (net.Conn, error) {
 			var d net.Dialer
 			return d.DialContext(ctx, "tcp", backend)
 		},
-		Recorder: capture.NewRecorder(&r.file, capture.Header{Producer: "proxy", Start: clock.Start()}, capture.RecorderOptions{}),
+		Recorder: capture.NewRecorder(&r.file, capture.Header{Producer: "proxy", Start: clock.Start()}, capture.RecorderOptions{Lanes: 2}),
 	}
 	for _, f := range set {
 		f(r.Proxy)
@@ -103,7 +117,24 @@ func (r *running) records(t *testing.T) []capture.Record {
 	if err := reader.Err(); err != nil {
 		t.Fatal(err)
 	}
+	// Connections on different loops may be recorded some time later than they were done.
+	slices.SortStableFunc(all, func(a, b capture.Record) int { return cmp.Compare(recordedAt(&a), recordedAt(&b)) })
 	return all
+}
+
+// recordedAt is when what a record tells of was over.
+func recordedAt(r *capture.Record) time.Duration {
+	switch r.Kind {
+	case capture.KindSessionStart:
+		return r.Start.At
+	case capture.KindSessionEnd:
+		return r.End.At
+	case capture.KindBegin:
+		return r.Statement.Sent
+	case capture.KindGap:
+		return r.Gap.To
+	}
+	return r.Statement.Done
 }
 
 // texts are the SQL texts recorded, in the order they were done.

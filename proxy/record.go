@@ -12,9 +12,12 @@ import (
 // A conn hears what its follower understands, and records it. Its methods are called with mu held.
 
 func (c *conn) LoggedIn(start *capture.SessionStart) {
-	c.loggedIn = true
+	c.loggedIn, c.active = true, start.At
 	c.start(start)
 }
+
+// into is where the recording takes this connection's records.
+func (c *conn) into() *capture.Lane { return c.recorder.Lane(c.lane) }
 
 // start records the beginning of the session, or where it joins.
 func (c *conn) start(start *capture.SessionStart) {
@@ -22,7 +25,7 @@ func (c *conn) start(start *capture.SessionStart) {
 		return
 	}
 	start.Session, start.Accepted, start.Client = c.id, c.accepted, c.origin
-	c.recorder.SessionStart(start)
+	c.into().SessionStart(start)
 }
 
 func (c *conn) Done(s *capture.Statement) {
@@ -42,7 +45,7 @@ func (c *conn) Done(s *capture.Statement) {
 	}
 	s.Session = c.id
 	c.mask(s)
-	c.recorder.Statement(s)
+	c.into().Statement(s)
 }
 
 // begin records that a command is open.
@@ -51,7 +54,7 @@ func (c *conn) begin(s *capture.Statement) {
 	s.Flags |= capture.Begun
 	open := *s
 	c.mask(&open)
-	c.recorder.Begin(&open)
+	c.into().Begin(&open)
 }
 
 func (c *conn) Lost(reason string, clientOffset, serverOffset uint64) {
@@ -76,7 +79,7 @@ func (c *conn) finish() {
 	case c.lost != "":
 		record.Reason, record.Detail = capture.EndOpaque, c.lost
 	case c.stopped:
-		record.Reason = capture.EndStopped
+		record.Reason, record.Detail = capture.EndStopped, c.why
 	case end.Quit:
 		record.Reason = capture.EndQuit
 	case !end.LoggedIn && end.Parting.Errno != 0:
@@ -97,7 +100,7 @@ func (c *conn) record(end *capture.SessionEnd) {
 	if end.At == 0 {
 		end.At = c.proxy.Clock.Now()
 	}
-	c.recorder.SessionEnd(end)
+	c.into().SessionEnd(end)
 }
 
 // mask takes the literals out of a statement that may bear a password. It must not touch the bytes of s.Text, which

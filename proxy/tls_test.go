@@ -93,9 +93,9 @@ func TestTLS(t *testing.T) {
 	certificate := server.certificate
 	for _, statement := range []string{
 		"INSTALL SONAME 'auth_ed25519'",
-		"CREATE USER signer@'%' IDENTIFIED VIA ed25519 USING PASSWORD('signer-secret')",
-		"CREATE USER careful@'%' IDENTIFIED BY 'careful-secret' REQUIRE SSL",
-		"CREATE USER nobody@'%'",
+		"CREATE OR REPLACE USER signer@'%' IDENTIFIED VIA ed25519 USING PASSWORD('signer-secret')",
+		"CREATE OR REPLACE USER careful@'%' IDENTIFIED BY 'careful-secret' REQUIRE SSL",
+		"CREATE OR REPLACE USER nobody@'%'",
 	} {
 		if _, err := server.DB().Exec(statement); err != nil {
 			t.Fatal(err)

@@ -35,7 +35,7 @@ func Shared(t testing.TB) *Server {
 func Main(m *testing.M) { os.Exit(Run(m)) }
 
 // Run is Main for those who have more to clear away: it returns the exit status.
-func Run(m *testing.M) int {
+func Run(m interface{ Run() int }) int {
 	defer func() {
 		if shared.server != nil {
 			shared.server.Stop()
