@@ -59,7 +59,7 @@ func New() (*Poller, error) {
 		return nil, fmt.Errorf("eventfd2: %w", errno)
 	}
 	p := &Poller{fd: fd, wake: int(wake)}
-	if err := p.Add(p.wake, wakeKey); err != nil {
+	if err := p.watch(p.wake, wakeKey, syscall.EPOLLIN|edgeTriggered); err != nil {
 		p.Close()
 		return nil, err
 	}
@@ -73,8 +73,10 @@ func (p *Poller) Close() {
 }
 
 // Add watches fd until it is closed. What there is already makes an event too. key, not negative, is what events on it bear.
-func (p *Poller) Add(fd int, key int32) error {
-	event := syscall.EpollEvent{Events: edges, Fd: key}
+func (p *Poller) Add(fd int, key int32) error { return p.watch(fd, key, edges) }
+
+func (p *Poller) watch(fd int, key int32, events uint32) error {
+	event := syscall.EpollEvent{Events: events, Fd: key}
 	if err := syscall.EpollCtl(p.fd, syscall.EPOLL_CTL_ADD, fd, &event); err != nil {
 		return fmt.Errorf("epoll_ctl: %w", err)
 	}
