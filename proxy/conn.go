@@ -132,7 +132,7 @@ func (c *conn) dial() (net.Conn, error) {
 // report a lost connection and people search the wrong host.
 func (c *conn) refuse(cause error) {
 	message := fmt.Sprintf("redrive proxy: cannot reach the backend %s: %v", c.proxy.Backend, cause)
-	c.proxy.Logger.Warn("backend not reached", "session", c.id, "backend", c.proxy.Backend, "error", cause)
+	c.warn(&c.proxy.logins.unreached, "backend not reached", "backend", c.proxy.Backend, "error", cause)
 	// The client's capabilities are not known yet, hence no SQLSTATE.
 	packet, _ := wire.AppendPacket(nil, 0, wire.AppendError(nil, &wire.Error{Errno: 1105, Message: message}))
 	c.client.SetWriteDeadline(time.Now().Add(lastWords))

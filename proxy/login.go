@@ -54,7 +54,7 @@ func (l *loginShell) begin(c *conn) {
 
 // run takes packets until the login is over or one of the sides.
 func (l *loginShell) run() error {
-	l.server.SetReadDeadline(time.Now().Add(l.proxy.dialTimeout())) // for the greeting
+	l.readDeadline(l.server, time.Now().Add(l.proxy.dialTimeout())) // for the greeting
 	for l.exchange.Going() {
 		if err := l.step(); err != nil {
 			return err
@@ -198,17 +198,20 @@ func (l *loginShell) toClient(packet []byte, at time.Duration) error {
 	}
 	_, err := l.client.Write(packet)
 	l.show(packet, false, at)
-	if err != nil { // the client is gone: the server need not work on for nobody
-		l.note(err, capture.EndClient)
-		return errStopped
+	switch {
+	case err == nil:
+		return nil
+	case l.isLate() && l.exchange.State() != login.Refused:
+		return l.rejectLogin(l.overdue())
 	}
-	return nil
+	l.note(err, capture.EndClient) // it is gone: the server need not work on for nobody
+	return errStopped
 }
 
 // refused tells of a login that we refuse.
 func (l *loginShell) refused(packet []byte) {
 	cause := errors.New(wire.ParseError(packet[wire.HeaderLen:]).Message)
-	l.proxy.Logger.Warn("login refused", "session", l.id, "client", l.origin, "error", cause)
+	l.warn(&l.proxy.logins.refused, "login refused", "client", l.origin, "error", cause)
 	l.note(cause, capture.EndBroken)
 	l.stopLimit()
 	l.client.SetWriteDeadline(time.Now().Add(lastWords))
@@ -251,8 +254,11 @@ func (l *loginShell) encryptClient() error {
 	secured := tls.Server(under, l.proxy.ClientTLS)
 	l.deadline(l.client, time.Now().Add(l.proxy.answerTime()))
 	if err := secured.Handshake(); err != nil {
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			return l.silent()
+		}
 		err = fmt.Errorf("TLS with the client: %w", err)
-		l.proxy.Logger.Warn("login failed", "session", l.id, "client", l.origin, "error", err)
+		l.warn(&l.proxy.logins.failed, "login failed", "client", l.origin, "error", err)
 		l.note(err, capture.EndClient)
 		return errStopped
 	}

@@ -156,20 +156,28 @@ func (l *loginShell) silent() error {
 
 // tooLate ends a login that takes too long. A client that waits for an answer gets one.
 func (l *loginShell) tooLate() error {
-	cause := fmt.Errorf("the login was not over within %s", l.proxy.loginTimeout())
+	cause := l.overdue()
 	if l.exchange.ClientTurn() {
 		return l.rejectLogin(cause)
 	}
+	l.mu.Lock()
+	l.totals.TimedOut++
+	l.mu.Unlock()
 	return l.perform(l.exchange.Refuse(cause.Error()), l.proxy.Clock.Now())
+}
+
+func (l *loginShell) overdue() error {
+	return fmt.Errorf("the login was not over within %s", l.proxy.loginTimeout())
 }
 
 // rejectLogin ends a login without a word to the client.
 func (l *loginShell) rejectLogin(cause error) error {
-	l.proxy.Logger.Warn("login rejected", "session", l.id, "client", l.origin, "error", cause)
+	l.warn(&l.proxy.logins.late, "login rejected", "client", l.origin, "error", cause)
 	l.note(cause, capture.EndRejected)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.totals.Rejected++
+	l.totals.TimedOut++
 	l.record(&capture.SessionEnd{Reason: capture.EndRejected, Detail: cause.Error()})
 	l.recorder, l.next = nil, nil // nothing comes after the end
 	return errStopped

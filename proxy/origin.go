@@ -59,7 +59,7 @@ func (c *conn) reject(cause error) {
 	reason := capture.EndClient
 	if cause != io.EOF {
 		reason = capture.EndRejected
-		c.proxy.Logger.Warn("connection rejected: "+cause.Error(), "session", c.id, "from", c.origin)
+		c.warn(&c.proxy.logins.headless, "connection rejected: "+cause.Error(), "from", c.origin)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -62,6 +62,7 @@ type Proxy struct {
 	hungUp   atomic.Bool
 	crowd    throttle      // of the log's lines about clients turned away
 	leaving  chan struct{} // has an element for each client turned away that is being heard out
+	logins   loginLines    // of the log
 }
 
 // Totals count what passed through a proxy.
