@@ -48,11 +48,12 @@ func (c *recordingControl) open(ctx context.Context, create func() (*output, err
 	if err != nil {
 		return nil, err
 	}
-	return &recording{capture.NewRecorder(file, header, capture.RecorderOptions{
+	return &recording{capture.NewRecorder(file.Writer, header, capture.RecorderOptions{
 		OnFull: c.onFull, Memory: c.proxy.Memory, Lanes: c.lanes, Sync: file.Sync,
 		Failed: func(err error) {
 			c.proxy.Logger.Error("the recording has failed; relaying goes on", "file", file.name, "error", err)
 		},
+		Resumed: func() { c.proxy.Logger.Info("the recording goes on behind a gap", "file", file.name) },
 	}), file}, nil
 }
 
@@ -192,7 +193,7 @@ func (c *recordingControl) answer(ctx context.Context, r request) response {
 	if err != nil {
 		answer.Error = err.Error()
 	}
-	answer.MemoryUsed, answer.MemoryLimit = c.proxy.Memory.Used(), c.proxy.Memory.Limit()
+	answer.MemoryUsed, answer.MemoryLimit = uint64(c.proxy.Memory.Used()), uint64(c.proxy.Memory.Limit())
 	answer.Connections = c.proxy.Totals().Open
 	return answer
 }

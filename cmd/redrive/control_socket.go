@@ -23,8 +23,8 @@ type response struct {
 	Recording   string          `json:"recording,omitempty"` // the file that is being recorded into now
 	Closed      string          `json:"closed,omitempty"`    // the file that was closed
 	Ledger      *capture.Ledger `json:"ledger,omitempty"`    // of the file closed, or else of the one recorded into
-	MemoryUsed  int             `json:"memory_used"`         // bytes taken by statements on their way to the file
-	MemoryLimit int             `json:"memory_limit"`
+	MemoryUsed  uint64          `json:"memory_used"`         // bytes taken by statements on their way to the file
+	MemoryLimit uint64          `json:"memory_limit"`
 	Connections uint64          `json:"connections"` // open at the moment
 }
 

@@ -12,9 +12,9 @@ import (
 
 // An output is a capture file being written, or standard output.
 type output struct {
-	io.Writer
-	name string
-	file *os.File // nil for standard output
+	io.Writer // the file itself, if it is one: what was written to it can be taken back
+	name      string
+	file      *os.File // nil for standard output
 }
 
 // createOutput creates a file for a capture, readable by its owner alone; "-" is standard output. A file that is there

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"database/sql"
 	"errors"
 	"net"
@@ -176,14 +175,4 @@ func killedBy(err error) syscall.Signal {
 		}
 	}
 	return 0
-}
-
-// background runs a statement that is to be cut short, and gives its error.
-func background(ctx context.Context, db *sql.DB, statement string) <-chan error {
-	ended := make(chan error, 1)
-	go func() {
-		_, err := db.ExecContext(ctx, statement)
-		ended <- err
-	}()
-	return ended
 }

@@ -2,9 +2,12 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
+
+	"redrive/internal/units"
 )
 
 func newProxyRecord(s streams) *cobra.Command {
@@ -51,18 +54,7 @@ func newSteer(s streams, do, short string, wantsOut bool) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if l := answer.Ledger; answer.Closed != "" && l != nil {
-				fmt.Fprintf(s.out, "closed %s: %d commands forwarded = %d stored + %d shed + %d unfinished\n",
-					answer.Closed, l.Forwarded, l.Stored, l.Shed, l.Unfinished)
-			}
-			switch l := answer.Ledger; {
-			case answer.Recording == "":
-				fmt.Fprintln(s.out, "not recording")
-			case do == "status" && l != nil:
-				fmt.Fprintf(s.out, "recording into %s: %d commands stored, %d shed\n", answer.Recording, l.Stored, l.Shed)
-			default:
-				fmt.Fprintf(s.out, "recording into %s\n", answer.Recording)
-			}
+			printAnswer(s.out, do, answer)
 			return nil
 		},
 	}
@@ -71,4 +63,25 @@ func newSteer(s streams, do, short string, wantsOut bool) *cobra.Command {
 		c.Flags().StringVarP(&out, "out", "o", "", "capture file to record into")
 	}
 	return c
+}
+
+// printAnswer says what became of a request.
+func printAnswer(out io.Writer, do string, answer response) {
+	l := answer.Ledger
+	if answer.Closed != "" && l != nil {
+		fmt.Fprintf(out, "closed %s: %d commands forwarded = %d stored + %d shed + %d unfinished\n",
+			answer.Closed, l.Forwarded, l.Stored, l.Shed, l.Unfinished)
+	}
+	switch {
+	case answer.Recording == "":
+		fmt.Fprintln(out, "not recording")
+	case do == "status" && l != nil:
+		fmt.Fprintf(out, "recording into %s: %d commands stored, %d shed\n", answer.Recording, l.Stored, l.Shed)
+	default:
+		fmt.Fprintf(out, "recording into %s\n", answer.Recording)
+	}
+	if do == "status" {
+		fmt.Fprintf(out, "%s of %s of memory used; %s open\n",
+			units.Bytes(answer.MemoryUsed), units.Size(answer.MemoryLimit), units.Count(answer.Connections, "connection"))
+	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -106,9 +107,59 @@ func TestThirdSignal(t *testing.T) {
 	p.process.Signal(syscall.SIGTERM)
 	p.drained(t)
 	p.process.Signal(syscall.SIGTERM)
-	p.await(t, "relayed 1 connections") // all that is left is the file
+	p.await(t, `relayed \d+ connections`) // all that is left is the file
 	p.process.Signal(syscall.SIGTERM)
 	if err := p.process.Wait(); killedBy(err) != syscall.SIGTERM {
 		t.Errorf("the proxy ended with %v, want it killed\n%s", err, p.text())
+	}
+}
+
+// With --on-full block clients wait for the file, but no drain does: when its time is over what finds no room is shed.
+func TestDrainWhileBlocked(t *testing.T) {
+	server := mysqltest.Shared(t)
+	fifo := filepath.Join(t.TempDir(), "fifo")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	reader, err := os.OpenFile(fifo, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	p := startProxy(t, server.Addr, "--out", fifo, "--on-full", "block", "--memory-limit", "1MiB", "--drain-timeout", "1s")
+	db := connect(t, p.addr, nil)
+	text := "DO LENGTH('" + incompressible(100_000) + "')"
+	ended := make(chan error, 1)
+	go func() {
+		for range 100 { // ten times what there is room for
+			if _, err := db.Exec(text); err != nil {
+				ended <- err
+				return
+			}
+		}
+		ended <- nil
+	}()
+	direct := connect(t, server.Addr, nil)
+	for range 300 {
+		if _, err := direct.Exec(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	select {
+	case err := <-ended:
+		t.Fatalf("a client was not held up by a file that nobody reads, while another did three times as much past the proxy: %v", err)
+	default:
+	}
+	p.process.Signal(syscall.SIGTERM)
+	p.await(t, `relayed \d+ connections`)
+	if err := <-ended; err == nil {
+		t.Error("the client could do all its statements while the proxy drained")
+	}
+	go io.Copy(io.Discard, reader)
+	if err := p.process.Wait(); err == nil && !strings.Contains(p.text(), " 0 shed") || killedBy(err) != 0 {
+		t.Errorf("the proxy: %v\n%s", err, p.text())
+	}
+	if files, sum := p.ledgers(t); files != 1 || sum.Forwarded != sum.Stored+sum.Shed+sum.Unfinished || sum.Stored == 0 {
+		t.Errorf("%d files, ledger %+v", files, sum)
 	}
 }
