@@ -55,19 +55,19 @@ func restartUnderLoad(t *testing.T, server *backend, addr string) (answered, sen
 		watching.Wait()
 	})
 	defer end()
-	eventually(t.Context(), t, "clients work", func() bool { return w.answered.Load() > 200 })
+	soon(t, "clients work", func() bool { return w.answered.Load() > 200 })
 
 	killed := time.Now()
 	server.process.Kill()
-	eventually(t.Context(), t, "a client is told that there is no server", func() bool { return w.told.Load() > 0 })
+	soon(t, "a client is told that there is no server", func() bool { return w.told.Load() > 0 })
 	server.start(t)
-	eventually(t.Context(), t, "a login past the proxy works", func() bool { return visit(t.Context(), server.Addr) == nil })
+	soon(t, "a login past the proxy works", func() bool { return visit(t.Context(), server.Addr) == nil })
 	back := time.Now()
 	if err := visit(t.Context(), addr); err != nil {
 		t.Errorf("a login past the proxy works, and one through it does not: %v", err)
 	}
 	resumed := w.answered.Load()
-	eventually(t.Context(), t, "clients work again", func() bool { return w.answered.Load() > resumed+200 })
+	soon(t, "clients work again", func() bool { return w.answered.Load() > resumed+200 })
 	end()
 	for _, e := range w.errors {
 		if e.ended.Before(killed) || e.began.After(back) {

@@ -180,11 +180,16 @@ func workFor(t *testing.T, d time.Duration, addr string, n int, statement func(r
 // small is a statement that costs the server nothing.
 func small(r *rand.Rand) string { return fmt.Sprintf("DO %d", r.Uint32()) }
 
-// bulky is a statement of 16 KiB that does not compress.
+// noise is text that does not compress, even where a piece of it comes a second time some MiB later.
+var noise = sync.OnceValue(func() string {
+	b := make([]byte, 48<<20)
+	rand.NewChaCha8([32]byte{1}).Read(b)
+	return base64.StdEncoding.EncodeToString(b)
+})
+
+// bulky is a statement of 16 KiB of noise.
 func bulky(r *rand.Rand) string {
-	b := make([]byte, 12<<10)
-	for i := range b {
-		b[i] = byte(r.Uint32())
-	}
-	return "DO '" + base64.StdEncoding.EncodeToString(b) + "'"
+	const size = 16 << 10
+	at := r.IntN(len(noise())-size) / size * size
+	return "DO '" + noise()[at:at+size] + "'"
 }

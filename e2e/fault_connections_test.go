@@ -49,7 +49,7 @@ func TestFaultIdleConnections(t *testing.T) {
 			t.Errorf("one connection too many is refused by %v, want error %d", refused, errTooMany)
 		}
 		clients[0].Close()
-		eventually(t.Context(), t, "there is room again when a client has left", func() bool {
+		soon(t, "there is room again when a client has left", func() bool {
 			c, err := sqlclient.Dial(t.Context(), account(p.addr))
 			if err == nil {
 				clients[0] = c
@@ -151,7 +151,7 @@ func TestFaultConnectionChurn(t *testing.T) {
 		churn(t, p.addr, rate, time.Second) // warms it up
 		before, waitingBefore := p.measure(t), timeWaits(t, server.Port)
 		c := churn(t, p.addr, rate, duration)
-		eventually(t.Context(), t, "connections are gone", func() bool { return p.measure(t).files <= before.files+4 })
+		soon(t, "connections are gone", func() bool { return p.measure(t).files <= before.files+4 })
 		after, waiting := p.measure(t), timeWaits(t, server.Port)
 		t.Logf("%.0f connections a second of %d wanted (%.0f directly), %d in all; files %d → %d, threads %d → %d, RSS %d → %d MiB, %d of our ports in TIME_WAIT",
 			c.rate(), rate, direct.rate(), c.connections, before.files, after.files, before.threads, after.threads, before.rss>>20, after.rss>>20, waiting-waitingBefore)

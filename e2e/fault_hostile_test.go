@@ -212,11 +212,15 @@ func TestFaultIdleTimeout(t *testing.T) {
 			}
 		}
 		mustQuery(t, open, "DO SLEEP(2)", "COMMIT") // an answer may take longer, too
-		eventually(t.Context(), t, "the session ends when its transaction has", func() bool {
+		soon(t, "the session ends when its transaction has", func() bool {
 			time.Sleep(timeout) // asking would keep it busy
 			return query(open, "DO 1") != nil
 		})
-		compareFile(t, file, settleWhole(t, p, m))
+		printed := p.stop(t)
+		noCrash(t, printed)
+		l := readLedger(t, printed)
+		m.compareParted(t, l, 3)
+		compareFile(t, file, l)
 	})
 }
 

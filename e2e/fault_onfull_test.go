@@ -43,22 +43,32 @@ const perTransaction = 20
 func TestFaultOnFull(t *testing.T) {
 	server := mysqltest.Shared(t)
 	o := prepareOLTP(t, server)
-	statements := map[string]uint64{} // answered, by policy
 	for _, policy := range []string{"shed", "shed-transactions", "block", "stop"} {
 		t.Run(policy, func(t *testing.T) {
-			file := filepath.Join(t.TempDir(), "full.rdt")
-			path, consumer := fifo(t, file, 20<<10)
-			p := launch{lean: true}.start(t, "--backend", server.Addr, "--out", path, "--memory-limit", "4MiB", "--on-full", policy)
+			dir := t.TempDir()
+			file, control := filepath.Join(dir, "full.rdt"), filepath.Join(dir, "control.sock")
+			path, consumer := fifo(t, file, 0)
+			p := launch{lean: true}.start(t, "--backend", server.Addr, "--out", path, "--control", control, "--memory-limit", "1MiB", "--on-full", policy)
 			m := startMeter(t, server)
-			statements[policy] = o.run(t, p.addr, "--time="+pick("5", "60"), "--threads=8").Total
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				o.run(t, p.addr, "--time=0", "--events="+pick("2000", "50000"))
+			}()
+			if policy == "block" {
+				waitUntilStill(t, m, control, ended)
+			} else {
+				<-ended
+			}
 			consumer.open()
+			<-ended
 			l, printed, err := settle(t, p, m)
 			consumer.wait(t)
 			compareFile(t, file, l)
 			parts := partial(t, file)
 			t.Logf("%d stored, %d shed; %s", l.Stored, l.Shed, parts)
-			if shed := policy != "block"; shed != (l.Shed > 0) || shed != (err != nil) {
-				t.Errorf("%d commands shed, ended with %v; want commands shed and a failure: %t\n%s", l.Shed, err, shed, printed)
+			if shed := policy != "block"; shed != (l.Shed > 0) || shed != (err != nil) || l.Stored == 0 {
+				t.Errorf("%d commands stored, %d shed, ended with %v; want commands shed and a failure: %t\n%s", l.Stored, l.Shed, err, shed, printed)
 			}
 			switch policy {
 			case "shed":
@@ -66,12 +76,12 @@ func TestFaultOnFull(t *testing.T) {
 					t.Error("no transaction was shed in part: that none is by other policies would show nothing")
 				}
 			case "shed-transactions":
-				if parts.cut > 0 || parts.whole == 0 {
-					t.Errorf("%s; want each transaction whole or not at all", parts)
+				if told := countFile(t, file).cut; uint64(parts.cut) != told || parts.whole <= parts.cut {
+					t.Errorf("%s; want each whole or not at all, but for %d that the file says it lacked room for", parts, told)
 				}
 			case "block":
-				if parts.cut > 0 || statements["shed"] == 0 || statements[policy] > statements["shed"]/2 {
-					t.Errorf("%s; %d statements answered, %d where nobody waits: clients were not made to wait", parts, statements[policy], statements["shed"])
+				if parts.cut > 0 {
+					t.Errorf("%s; want them whole", parts)
 				}
 			case "stop":
 				if !strings.Contains(printed, "stop") {
@@ -79,6 +89,21 @@ func TestFaultOnFull(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// waitUntilStill waits until clients are made to wait: they have not ended, and the server has nothing to do. The proxy
+// is there for others all the same.
+func waitUntilStill(t *testing.T, m *meter, control string, ended <-chan struct{}) {
+	t.Helper()
+	soon(t, "clients are made to wait", func() bool { return !m.busy(t) })
+	select {
+	case <-ended:
+		t.Error("clients were done before there was room for what they did")
+	default:
+	}
+	if r := redrive(t, "proxy", "record", "status", "--control", control); r.status != 0 {
+		t.Errorf("record status while clients wait: exit status %d\n%s", r.status, r.stderr)
 	}
 }
 

@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -39,6 +40,14 @@ func eachRelay(t *testing.T, run func(t *testing.T, relay string)) {
 	for _, relay := range relays {
 		t.Run(relay, func(t *testing.T) { run(t, "--relay="+relay) })
 	}
+}
+
+// soon is eventually with a bound that only a fault reaches, so that the other cases have their turn.
+func soon(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	eventually(ctx, t, what, ok)
 }
 
 // A ledger is what a proxy printed of its recordings, and capture.Ledger what it means.
@@ -96,7 +105,7 @@ func startMeter(t *testing.T, server *mysqltest.Server) *meter {
 // QUIT, and reads the counters.
 func (m *meter) read(t *testing.T) (sum uint64) {
 	t.Helper()
-	eventually(t.Context(), t, "the server parts from all clients", func() bool {
+	soon(t, "the server parts from all clients", func() bool {
 		m.own++
 		status := m.server.Status(t, append(commandCounters, "Threads_connected")...)
 		sum = 0
@@ -118,6 +127,17 @@ func (m *meter) ask(t *testing.T, text string) (n int) {
 	return n
 }
 
+// busy reports whether others give the server commands.
+func (m *meter) busy(t *testing.T) bool {
+	t.Helper()
+	read := func() int {
+		return m.ask(t, "SELECT variable_value FROM information_schema.global_status WHERE variable_name = 'QUESTIONS'")
+	}
+	before := read()
+	time.Sleep(time.Second)
+	return read() > before+1 // the reading itself
+}
+
 // commands is how many commands others have given the server.
 func (m *meter) commands(t *testing.T) uint64 {
 	t.Helper()
@@ -132,9 +152,19 @@ func (m *meter) compare(t *testing.T, l ledger) {
 	}
 }
 
+// compareParted is compare where the proxy has parted up to so many sessions from the server itself, by a QUIT of its own
+// if the server waited for a command.
+func (m *meter) compareParted(t *testing.T, l ledger, sessions uint64) {
+	t.Helper()
+	if counted := m.commands(t); counted < l.Forwarded || counted > l.Forwarded+sessions {
+		t.Errorf("the proxy has forwarded %d commands, and up to %d QUITs of its own; the server counts %d", l.Forwarded, sessions, counted)
+	}
+}
+
 // settle ends a proxy and checks its account against the server's. It returns what the proxy printed and how it ended.
 func settle(t *testing.T, p *proxyProcess, m *meter) (l ledger, printed string, err error) {
 	t.Helper()
+	m.read(t) // all clients have parted: else the proxy might part one whose QUIT is on its way, and say QUIT itself
 	printed, err = p.end()
 	noCrash(t, printed)
 	l = readLedger(t, printed)
@@ -170,6 +200,7 @@ func noCrash(t *testing.T, printed string) {
 type contents struct {
 	statements uint64 // commands: the ledger's stored
 	shed       uint64 // as its gaps tell
+	cut        uint64 // transactions of which a part is missing, as its gaps tell
 	gaps       int
 }
 
@@ -199,6 +230,7 @@ func countUpTo(t *testing.T, file string) (c contents, end error) {
 		case capture.KindGap:
 			c.gaps++
 			c.shed += rec.Gap.Statements
+			c.cut += rec.Gap.Cut
 		}
 	}
 	return c, r.Err()
@@ -261,7 +293,8 @@ type valve struct {
 	err   error // set when ended is closed
 }
 
-// drain copies from a pipe or FIFO, which it opens and closes, into a new file, at rate bytes a second.
+// drain copies from a pipe or FIFO, which it opens and closes, into a new file, at rate bytes a second; 0 is
+// nothing before it is opened wide.
 func drain(open func() (io.ReadCloser, error), file string, rate int) *valve {
 	d := &valve{wide: make(chan struct{}), ended: make(chan struct{})}
 	go func() {
@@ -282,6 +315,9 @@ func (d *valve) copy(open func() (io.ReadCloser, error), file string, rate int) 
 		return err
 	}
 	defer to.Close()
+	if rate == 0 {
+		<-d.wide
+	}
 	const steps = 50 // a second
 	ticks := time.NewTicker(time.Second / steps)
 	defer ticks.Stop()
