@@ -192,8 +192,14 @@ func TestLanes(t *testing.T) {
 
 // TestLanesAfterASuspension: the machine slept with records in every lane, and one lane is quick to fill its block then.
 func TestLanesAfterASuspension(t *testing.T) {
+	for name, before := range map[string][]int{"all lanes": {0, 1, 2}, "other lanes": {0, 2}} {
+		t.Run(name, func(t *testing.T) { afterASuspension(t, before) })
+	}
+}
+
+func afterASuspension(t *testing.T, before []int) {
 	var d disk
-	r := capture.NewRecorder(&d, capture.Header{}, capture.RecorderOptions{Lanes: 3, FlushEvery: time.Hour})
+	r := capture.NewRecorder(&d, capture.Header{}, capture.RecorderOptions{Lanes: 3})
 	at := time.Second
 	number := [3]uint64{}
 	put := func(lane int) {
@@ -204,7 +210,7 @@ func TestLanesAfterASuspension(t *testing.T) {
 		s.Received, s.Done = at, at
 		r.Lane(lane).Statement(s)
 	}
-	for lane := range 3 {
+	for _, lane := range before {
 		put(lane)
 	}
 	at += time.Hour

@@ -2,6 +2,7 @@ package capture_test
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"io"
 	"os"
@@ -23,9 +24,12 @@ type volume struct {
 	at   int
 	room int
 	err  error // what comes of writing beyond; nil: errFull
+
+	takes time.Duration // for every write
 }
 
 func (v *volume) Write(p []byte) (int, error) {
+	time.Sleep(v.takes)
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	n := min(len(p), max(0, v.room-v.at))
@@ -74,28 +78,38 @@ func TestAFullDiskThatIsFreed(t *testing.T) {
 	for name, test := range map[string]struct {
 		err    error
 		onFull capture.OnFull
+		room   int           // 0: 60,000
+		memory int           // 0: enough
+		takes  time.Duration // to write a block
+		outage time.Duration
 	}{
-		"full":            {},
-		"input/output":    {err: errors.New("input/output error")},
-		"by transactions": {onFull: capture.ShedTransactions},
-		"blocking":        {onFull: capture.Block},
+		"full":            {outage: 10 * time.Second},
+		"for a moment":    {outage: time.Second},
+		"input/output":    {outage: 10 * time.Second, err: errors.New("input/output error")},
+		"by transactions": {outage: 10 * time.Second, onFull: capture.ShedTransactions},
+		"blocking":        {outage: 10 * time.Second, onFull: capture.Block},
+		"slow, then full": {outage: 10 * time.Second, room: 12_000, memory: 300_000, takes: 400 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				v := volume{room: 60_000, err: test.err}
+				v := volume{room: cmp.Or(test.room, 60_000), err: test.err, takes: test.takes}
 				clock := capture.NewClock()
 				var told []error
 				failed, resumed := make(chan struct{}, 100), 0
+				memory := capture.NewMemory(cmp.Or(test.memory, 64<<20))
 				r := capture.NewRecorder(&v, capture.Header{}, capture.RecorderOptions{
-					OnFull: test.onFull, Lanes: 3, Failed: func(err error) { told = append(told, err); failed <- struct{}{} }, Resumed: func() { resumed++ },
+					Memory: memory, OnFull: test.onFull, Lanes: 3, Failed: func(err error) { told = append(told, err); failed <- struct{}{} }, Resumed: func() { resumed++ },
 				})
 				clients := newClients(r, clock, 12, 10, func(int) time.Duration { return 10 * time.Millisecond })
 				var failedAt time.Duration
 				freed := make(chan struct{})
 				go func() {
-					<-failed
+					select {
+					case <-failed:
+					case <-time.After(time.Minute):
+					}
 					failedAt = clock.Now()
-					time.Sleep(10 * time.Second)
+					time.Sleep(test.outage)
 					v.resize(1 << 30)
 					close(freed)
 				}()
@@ -117,7 +131,7 @@ func TestAFullDiskThatIsFreed(t *testing.T) {
 							gap = rec.Gap
 						}
 					case capture.KindStatement:
-						if rec.Statement.Done > failedAt+12*time.Second {
+						if rec.Statement.Done > failedAt+test.outage+2*time.Second {
 							after++
 						}
 					case capture.KindBegin:
@@ -130,12 +144,46 @@ func TestAFullDiskThatIsFreed(t *testing.T) {
 				if why := told[0].Error(); !strings.HasSuffix(why, strings.TrimPrefix(gap.Reason, "the file could not be written: ")) {
 					t.Errorf("gap %+v, want it to say %v", gap, why)
 				}
-				if gap.From > failedAt || gap.To < failedAt+9*time.Second || gap.To > failedAt+13*time.Second {
-					t.Errorf("gap from %v to %v, want about ten seconds from %v", gap.From, gap.To, failedAt)
+				if gap.From > failedAt || gap.To < failedAt+test.outage-time.Second || gap.To > failedAt+test.outage+3*time.Second {
+					t.Errorf("gap from %v to %v, want about %v from %v", gap.From, gap.To, test.outage, failedAt)
 				}
 			})
 		})
 	}
+}
+
+// TestTransactionsAfterAnOutage: of a transaction whose beginning was lost the rest is not stored either.
+func TestTransactionsAfterAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v := volume{room: 1 << 20}
+		r := capture.NewRecorder(&v, capture.Header{}, capture.RecorderOptions{OnFull: capture.ShedTransactions})
+		v.resize(len(v.bytes()) + 10)
+		put := func(number, txn uint64, place uint32, end capture.TxnEnd) {
+			s := statement(1, number)
+			s.Txn, s.Place, s.TxnEnd = txn, place, end
+			r.Statement(s)
+		}
+		put(1, 1, 1, capture.TxnOpen)
+		time.Sleep(3 * time.Second) // it is lost
+		v.resize(1 << 30)
+		time.Sleep(3 * time.Second)
+		put(2, 1, 2, capture.TxnOpen)
+		put(3, 1, 3, capture.TxnCommit)
+		put(4, 2, 1, capture.TxnOpen)
+		put(5, 2, 2, capture.TxnCommit)
+		put(6, 3, 1, capture.TxnAuto)
+		l, err := r.Close(0)
+		if err != nil || l.Stored != 3 || l.Shed != 3 {
+			t.Errorf("%+v, %v; want the second and third transaction, three statements of the first shed", l, err)
+		}
+		verified(t, v.bytes())
+		records, _ := read(v.bytes())
+		for _, rec := range records {
+			if rec.Kind == capture.KindStatement && rec.Statement.Txn == 1 {
+				t.Errorf("statement %d of the first transaction is stored", rec.Statement.Place)
+			}
+		}
+	})
 }
 
 // TestAFullDiskAtTheEnd: the file ends with its last whole block or, where there is room for it, as it should.
