@@ -247,6 +247,14 @@ func (p *Proxy) Totals() Totals {
 	return total
 }
 
+// Open is how many connections there are at the moment. Unlike Totals it waits for none of them, which may be made to wait
+// for the recording.
+func (p *Proxy) Open() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.conns)
+}
+
 // HangUp ends a drain at once, also one that is yet to begin: connections that are left are closed as if DrainTimeout
 // was over. It may be called at any time.
 func (p *Proxy) HangUp() { p.hungUp.Store(true) }

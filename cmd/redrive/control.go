@@ -140,13 +140,14 @@ func (c *recordingControl) rotate(ctx context.Context) {
 		log.Error("not rotated; the recording goes on as it was", "out", current.file.name, "error", err)
 		return
 	}
-	log.Info("rotated", "out", next.file.name)
-	if closed, _, err := c.change(next); err != nil {
+	closed, _, err := c.change(next)
+	if err != nil {
 		log.Error("the file that was closed is not complete", "out", closed, "error", err)
 		if c.missing == nil {
 			c.missing = err
 		}
 	}
+	log.Info("rotated", "closed", closed, "out", next.file.name)
 }
 
 // end closes the recording when the proxy has ended.
@@ -194,7 +195,7 @@ func (c *recordingControl) answer(ctx context.Context, r request) response {
 		answer.Error = err.Error()
 	}
 	answer.MemoryUsed, answer.MemoryLimit = uint64(c.proxy.Memory.Used()), uint64(c.proxy.Memory.Limit())
-	answer.Connections = c.proxy.Totals().Open
+	answer.Connections = uint64(c.proxy.Open())
 	return answer
 }
 

@@ -124,7 +124,7 @@ func runProxy(ctx context.Context, o *proxyOptions, s streams) (err error) {
 	}
 	draining, stop := endInSteps(ctx, o.limit, func() {
 		control.release()
-		p.Logger.Warn("told a second time to end: hanging up", "connections", p.Totals().Open)
+		p.Logger.Warn("told a second time to end: hanging up", "connections", p.Open())
 		p.HangUp()
 	})
 	defer stop() // behind control.end: until the file is closed only a third signal kills

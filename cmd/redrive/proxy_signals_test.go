@@ -3,6 +3,7 @@ package main
 import (
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -126,7 +127,8 @@ func TestDrainWhileBlocked(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer reader.Close()
-	p := startProxy(t, server.Addr, "--out", fifo, "--on-full", "block", "--memory-limit", "1MiB", "--drain-timeout", "1s")
+	control := filepath.Join(t.TempDir(), "control.sock")
+	p := startProxy(t, server.Addr, "--out", fifo, "--control", control, "--on-full", "block", "--memory-limit", "1MiB", "--drain-timeout", "1s")
 	db := connect(t, p.addr, nil)
 	text := "DO LENGTH('" + incompressible(100_000) + "')"
 	ended := make(chan error, 1)
@@ -149,6 +151,9 @@ func TestDrainWhileBlocked(t *testing.T) {
 	case err := <-ended:
 		t.Fatalf("a client was not held up by a file that nobody reads, while another did three times as much past the proxy: %v", err)
 	default:
+	}
+	if out, err := exec.Command("redrive", "proxy", "record", "status", "--control", control).CombinedOutput(); err != nil || !strings.Contains(string(out), "1 connection open") {
+		t.Errorf("record status, while a client waits: %v, %q", err, out)
 	}
 	p.process.Signal(syscall.SIGTERM)
 	p.await(t, `relayed \d+ connections`)
