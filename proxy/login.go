@@ -282,19 +282,26 @@ func (l *loginShell) encryptServer() error {
 		}
 		return io.EOF
 	}
-	secured := tls.Client(l.server, l.proxy.BackendTLS)
+	secured := tls.Client(l.server, unverified(l.proxy.BackendTLS))
 	l.deadline(l.server, time.Now().Add(l.proxy.dialTimeout()))
 	err := secured.Handshake()
 	l.deadline(l.server, time.Time{})
 	if err != nil {
 		l.noFarewell = true
-		return l.perform(l.exchange.Refuse(fmt.Sprintf("TLS with the server %s: %v", l.proxy.Backend, err)), l.proxy.Clock.Now())
+		return l.perform(l.exchange.Refuse(l.noTLS(err)), l.proxy.Clock.Now())
 	}
 	l.mu.Lock()
 	l.server = secured
 	l.mu.Unlock()
 	l.serverIn.conn = secured
+	if err := verify(l.proxy.BackendTLS, secured.ConnectionState()); err != nil {
+		return l.perform(l.exchange.Distrust(l.noTLS(err)), l.proxy.Clock.Now())
+	}
 	return nil
+}
+
+func (l *loginShell) noTLS(cause error) string {
+	return fmt.Sprintf("TLS with the server %s: %v", l.proxy.Backend, cause)
 }
 
 // A readAhead gives what was read before, and then what its connection does.

@@ -2,12 +2,15 @@ package proxy_test
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/go-sql-driver/mysql"
 
 	"redrive/internal/mysqltest"
 	"redrive/internal/wire"
@@ -161,6 +164,38 @@ func TestBrokenLoginsDoNotBlockTheHost(t *testing.T) {
 	}
 	plain := start(t, server.Addr, from127002)
 	toTLS := start(t, server.Addr, from127002, clientTLS(certificate), backendTLS(certificate, server.Addr))
+	foreign := mysqltest.NewCertificate(t)
+	toWrongServer := start(t, server.Addr, from127002, backendTLS(foreign, server.Addr))
+	t.Run("trusts the server no more", func(t *testing.T) {
+		flush()
+		for range limit + 1 {
+			conn, err := dialFrom(t.Context(), server.Addr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			readPacket(t, conn)
+			conn.Write(wishForTLS())
+			if err := tls.Client(conn, &tls.Config{RootCAs: foreign.Roots, ServerName: "localhost"}).Handshake(); err == nil {
+				t.Error("a certificate of somebody else was taken")
+			}
+			conn.Close()
+		}
+		waitFor(t, "the server to block the host", func() bool { return breakOff(t, way{do: sends(nil)}, server.Addr) == errBlocked })
+		settle()
+		flush()
+		for range 2*limit + 1 {
+			var refused *mysql.MySQLError
+			err := (account{user: mysqltest.User, password: mysqltest.Password}).connect(t, toWrongServer.addr).Ping()
+			if !errors.As(err, &refused) || refused.Number != 1105 {
+				t.Errorf("error %v, want 1105", err)
+			}
+		}
+		waitFor(t, "all connections to end", func() bool { return toWrongServer.Totals().Open == 0 })
+		settle()
+		if n := number("SELECT SUM_CONNECT_ERRORS FROM performance_schema.host_cache WHERE IP = '127.0.0.2'"); n != 0 {
+			t.Errorf("%d handshakes counted against the host, want none", n)
+		}
+	})
 	for _, w := range ways {
 		t.Run(w.name, func(t *testing.T) {
 			flush()

@@ -29,6 +29,7 @@ func loginTimeout(d time.Duration) func(*proxy.Proxy) {
 func checkRejected(t *testing.T, p *running, n int, errno uint16, why string) {
 	t.Helper()
 	waitForRejected(t, p, n)
+	waitFor(t, "the logins to end at the server", func() bool { return p.Totals().Open == 0 })
 	ends := 0
 	for _, rec := range p.records(t) {
 		if rec.Kind != capture.KindSessionEnd {

@@ -42,8 +42,11 @@ func (x *Exchange) Abandon() []Step {
 func (x *Exchange) wrongResponse() []byte {
 	offered := x.greeting.Capabilities
 	x.caps = offered & (wire.LongPassword | wire.Protocol41 | wire.SecureConnection | wire.PluginAuth)
+	if x.distrusted {
+		x.caps = x.wished // said once they are to be kept: MariaDB reads them only there
+	}
 	x.plugin = wire.PluginNative
-	if offered.Has(wire.PluginAuth) {
+	if x.caps.Has(wire.PluginAuth) {
 		x.plugin = x.greeting.Plugin
 	}
 	h := wire.HandshakeResponse{

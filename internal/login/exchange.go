@@ -72,6 +72,9 @@ type Exchange struct {
 	answered bool // the server has been sent an answer to it
 	rounds   int  // packets of the server's since the login was abandoned
 
+	wished     wire.Capabilities // those that the wish for TLS to the server announced
+	distrusted bool              // the server, behind TLS that has begun
+
 	greeting  wire.Greeting
 	withheld  wire.Capabilities // of the server's offer, TLS aside
 	caps      wire.Capabilities // negotiated
@@ -166,7 +169,6 @@ func (x *Exchange) FromClient(packet []byte) []Step {
 	if x.state == Response {
 		return x.respond(packet)
 	}
-	x.answers = false
 	if x.secretDue {
 		return x.secret(packet[wire.HeaderLen:], packet)
 	}
@@ -189,6 +191,14 @@ func (x *Exchange) GiveUp(reason string) []Step {
 // Refuse ends the login with an error for the client.
 func (x *Exchange) Refuse(message string) []Step {
 	return x.refuse(wire.Error{Errno: 1105, SQLState: "HY000", Message: message})
+}
+
+// Distrust refuses a login after EncryptServer, because it led to a server that is not to be trusted. What was to be done
+// next must not be.
+func (x *Exchange) Distrust(message string) []Step {
+	x.answered, x.distrusted = false, true
+	x.server.seq-- // of the answer that was not sent
+	return x.Refuse(message)
 }
 
 // RefuseLong refuses a packet of the client's of which only the header was read, as it is longer than limit.
@@ -235,15 +245,21 @@ func (x *Exchange) pass(do Action, to *leg, packet []byte) []Step {
 	if x.renumber {
 		packet[wire.HeaderLen-1] = to.next()
 	}
-	to.note(packet)
-	return []Step{{do, packet}}
+	return x.send(do, to, packet)
 }
 
 // own sends a packet of our own making, which the other side does not see.
 func (x *Exchange) own(do Action, to *leg, payload []byte) []Step {
 	packet, _ := wire.AppendPacket(nil, to.next(), payload)
 	x.renumber = true
+	return x.send(do, to, packet)
+}
+
+func (x *Exchange) send(do Action, to *leg, packet []byte) []Step {
 	to.note(packet)
+	if do == ToServer {
+		x.answers = false
+	}
 	return []Step{{do, packet}}
 }
 

@@ -116,6 +116,7 @@ func (x *Exchange) sendResponse(payload, packet []byte) []Step {
 	payload[0], payload[1], payload[2], payload[3] = byte(caps), byte(caps>>8), byte(caps>>16), byte(caps>>24)
 	var steps []Step
 	if x.server.tls {
+		x.wished = caps
 		request, _ := wire.AppendPacket(nil, x.server.next(), payload[:wire.SSLRequestLen])
 		x.server.note(request)
 		steps = append(steps, Step{ToServer, request}, Step{Do: EncryptServer})

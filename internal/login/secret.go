@@ -139,6 +139,5 @@ func (x *Exchange) seal(key []byte) []Step {
 	if err != nil {
 		return x.Refuse(x.plugin + ": " + err.Error())
 	}
-	x.answers = false
 	return x.own(ToServer, &x.server, sealed)
 }
