@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"redrive/capture"
 	"redrive/internal/mysqltest"
@@ -102,8 +103,15 @@ func waitUntilStill(t *testing.T, m *meter, control string, ended <-chan struct{
 		t.Error("clients were done before there was room for what they did")
 	default:
 	}
-	if r := redrive(t, "proxy", "record", "status", "--control", control); r.status != 0 {
-		t.Errorf("record status while clients wait: exit status %d\n%s", r.status, r.stderr)
+	answer := make(chan result, 1)
+	go func() { answer <- redrive(t, "proxy", "record", "status", "--control", control) }()
+	select {
+	case r := <-answer:
+		if r.status != 0 {
+			t.Errorf("record status while clients wait: exit status %d\n%s", r.status, r.stderr)
+		}
+	case <-time.After(20 * time.Second): // it would wait until there is room again
+		t.Error("record status is not answered while clients wait")
 	}
 }
 

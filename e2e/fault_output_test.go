@@ -68,17 +68,13 @@ func TestFaultSlowOutput(t *testing.T) {
 func TestFaultFullDisk(t *testing.T) {
 	server := mysqltest.Shared(t)
 	disk := smallDisk(t)
-	ballast := filepath.Join(disk, "ballast")
-	if err := os.WriteFile(ballast, make([]byte, 600<<10), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	file, control := filepath.Join(disk, "full.rdt"), filepath.Join(t.TempDir(), "control.sock")
 	p := launch{lean: true}.start(t, "--backend", server.Addr, "--out", file, "--control", control, "--memory-limit", "16MiB")
 	m := startMeter(t, server)
 	c := hire(t, p.addr, 2, bulky)
 	soon(t, "commands are shed", func() bool { return status(t, control).Shed > 0 })
 	full := status(t, control)
-	if err := os.Remove(ballast); err != nil {
+	if err := syscall.Mount("redrive-faults", disk, "tmpfs", syscall.MS_REMOUNT, "size=4m"); err != nil {
 		t.Fatal(err)
 	}
 	soon(t, "recording goes on when there is space", func() bool { return status(t, control).Stored > full.Stored })

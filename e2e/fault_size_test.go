@@ -17,9 +17,12 @@ import (
 	"redrive/internal/mysqltest"
 )
 
-// slack is what a process may take for other reasons than the one a test is about: garbage not collected yet, for the
-// most part, of which a Go program with a live heap of some ten MiB has about as much again.
+// slack is what a process may take for other reasons than the one a test is about: garbage that is not collected yet.
 const slack = 48 << 20
+
+// room is slack where the account of --memory-limit is used up: the runtime collects garbage once there are 64 MiB of it
+// beside the account, and counts neither code nor what the kernel holds for its threads.
+const room = 96 << 20
 
 // Statements of 80 MB, several at once and beside others, are answered as without a proxy, and recorded whole or as
 // truncated, as their flags say. The proxy takes no more memory than --memory-limit beyond what relaying takes.
@@ -38,7 +41,7 @@ func TestFaultHugeStatements(t *testing.T) {
 		{"beyond all memory", []string{"--memory-limit", "32MiB", "--max-statement", "100000000"}, 32 << 20, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			bare := launch{lean: true}.start(t, "--backend", server.Addr)
+			bare := launch{lean: true}.start(t, "--backend", server.Addr, "--memory-limit", "1MiB")
 			sendHuge(t, bare.addr, size, senders, rounds)
 			relaying := bare.measure(t).peak
 			bare.stop(t)
@@ -52,8 +55,8 @@ func TestFaultHugeStatements(t *testing.T) {
 			l, printed, err := settle(t, p, m)
 			compareFile(t, file, l)
 			t.Logf("at most %d MiB resident, %d MiB while relaying; %d shed", peak>>20, relaying>>20, l.Shed)
-			if bound := tt.limit + relaying + slack; peak > bound {
-				t.Errorf("at most %d MiB resident, want %d MiB: --memory-limit, and %d MiB for relaying", peak>>20, bound>>20, (relaying+slack)>>20)
+			if bound := tt.limit + relaying + room; peak > bound {
+				t.Errorf("at most %d MiB resident, want %d MiB: --memory-limit, and %d MiB for relaying", peak>>20, bound>>20, (relaying+room)>>20)
 			}
 			if tt.whole && (err != nil || l.Shed > 0) {
 				t.Errorf("there was memory enough, and yet: %v, %d shed\n%s", err, l.Shed, printed)
