@@ -131,7 +131,9 @@ func (e *encoder) command(kind Kind, s *Statement, flags Flags) {
 	session.expect(t)
 	e.fill(s, flags, t)
 	for i, v := range &e.numbers {
-		b.put(colNumbers+i, zigzag(v-t[i]), before)
+		if v != t[i] {
+			b.putValue(colNumbers+i, zigzag(v-t[i]), before)
+		}
 	}
 	*t = e.numbers
 	e.model.note(session, t, s)

@@ -88,7 +88,7 @@ func TestAFullDiskThatIsFreed(t *testing.T) {
 		"input/output":    {outage: 10 * time.Second, err: errors.New("input/output error")},
 		"by transactions": {outage: 10 * time.Second, onFull: capture.ShedTransactions},
 		"blocking":        {outage: 10 * time.Second, onFull: capture.Block},
-		"slow, then full": {outage: 10 * time.Second, room: 12_000, memory: 300_000, takes: 400 * time.Millisecond},
+		"slow, then full": {outage: 10 * time.Second, room: 12_000, memory: 90_000, takes: 900 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -189,7 +189,7 @@ func TestTransactionsAfterAnOutage(t *testing.T) {
 // TestAFullDiskAtTheEnd: the file ends with its last whole block or, where there is room for it, as it should.
 func TestAFullDiskAtTheEnd(t *testing.T) {
 	clean := 0
-	for room := 2000; room < 6000; room += 13 {
+	for room := 2000; room < 6000; room += 41 {
 		v := volume{room: room}
 		r := capture.NewRecorder(&v, capture.Header{}, capture.RecorderOptions{FlushEvery: time.Hour})
 		for i := range uint64(3000) {

@@ -123,10 +123,7 @@ func (r *Recorder) SessionEnd(s *SessionEnd) { r.lanes[0].SessionEnd(s) }
 
 // Horizon is the Writer's: a promise about every record that is stored after this call, in any lane.
 func (r *Recorder) Horizon(t time.Duration) {
-	for _, l := range r.lanes {
-		l.mu.Lock() // whatever is being stored is published from here on
-		l.mu.Unlock()
-	}
+	r.each(func(*Lane) {}) // whatever is being stored is published from here on
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.promised = max(r.promised, t)

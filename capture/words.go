@@ -77,13 +77,15 @@ type textSize struct{ template, runs, digits int }
 
 // sizeOfText is exact of large texts, as memory is reserved for it.
 func sizeOfText(p []byte) textSize {
-	digits, runs := (len(p)+1)/2, (len(p)+1)/2
-	template := len(p)
-	if len(p) >= largeBytes {
-		digits, runs = countDigits(p)
-		template += runs - digits
+	if len(p) < largeBytes {
+		return textSize{len(p), len(p)/2 + 2, len(p)/2 + 1}
 	}
-	return textSize{template, runs + digits/64 + 1, digits/2 + 1}
+	return sizeOfLargeText(p)
+}
+
+func sizeOfLargeText(p []byte) textSize {
+	digits, runs := countDigits(p)
+	return textSize{len(p) - digits + runs, runs + digits/64 + 1, digits/2 + 1}
 }
 
 // countDigits counts digits, and runs of them, eight bytes at a time: marks has bit 4 of every byte set that is a digit.
