@@ -209,7 +209,7 @@ func (o *replayOptions) play(ctx context.Context, p *replay.Player, target *repl
 	if err != nil {
 		return nil, err
 	}
-	p.Recorder = capture.NewRecorder(file, o.header(p, target, args), capture.RecorderOptions{OnFull: capture.Block, Sync: file.Sync})
+	p.Recorder = capture.NewRecorder(file.Writer, o.header(p, target, args), capture.RecorderOptions{OnFull: capture.Block, Sync: file.Sync})
 	result, err = p.Run(ctx)
 	ledger, closeErr := p.Recorder.Close(0)
 	fmt.Fprintf(s.err, "redrive replay: recorded in %s: %d commands sent = %d stored + %d shed\n", o.out, ledger.Forwarded, ledger.Stored, ledger.Shed)

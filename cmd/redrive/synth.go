@@ -62,7 +62,7 @@ func runSynth(ctx context.Context, args []string, s streams) error {
 	if err != nil {
 		return &exitError{exitFailed, err}
 	}
-	recorder := capture.NewRecorder(file, o.header(ctx, runner.Clock), capture.RecorderOptions{Sync: file.Sync})
+	recorder := capture.NewRecorder(file.Writer, o.header(ctx, runner.Clock), capture.RecorderOptions{Sync: file.Sync})
 	runner.Sink = recorder
 	err = synthStatus(doSynth(ctx, &runner, o.command), printed)
 	return errors.Join(err, closeSynth(recorder, file, o.out, s.err))
