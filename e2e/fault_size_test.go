@@ -92,7 +92,7 @@ func sendHuge(t *testing.T, addr string, size, senders, rounds int) {
 // hugeText is a statement of size bytes that asks for the hash of what is in it, and the answer.
 func hugeText(size, n int) (text, sum string) {
 	const before, after = "SELECT MD5('", "')"
-	line := fmt.Sprintf("%09d.", n)
+	line := fmt.Sprintf("%09d %s\n", n, strings.Repeat("so it goes on and on ", 20))
 	content := strings.Repeat(line, size/len(line)+1)[:size-len(before)-len(after)]
 	h := md5.Sum([]byte(content))
 	return before + content + after, hex.EncodeToString(h[:])
