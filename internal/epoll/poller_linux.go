@@ -83,7 +83,8 @@ func (p *Poller) watch(fd int, key int32, events uint32) error {
 	return nil
 }
 
-// Wake makes Wait return soon. It is cheap when it has been called already.
+// Wake makes Wait return soon; what its caller did before is seen by who looks after that. It is cheap when it has been
+// called already.
 func (p *Poller) Wake() {
 	if p.awake.Swap(true) {
 		return
@@ -111,11 +112,12 @@ func (p *Poller) Wait(limit time.Duration) (events []Event, woken bool, err erro
 	return events, woken, nil
 }
 
-// drainWake makes the next Wake count: first the flag, so that one that comes between is not lost.
+// drainWake makes the next Wake count. The flag comes last: a Wake before it need not make another event, as its caller's
+// news is looked for after this; one that made an event which this then swallowed would leave the flag up for good.
 func (p *Poller) drainWake() {
-	p.awake.Store(false)
 	var buf [8]byte
 	syscall.Read(p.wake, buf[:])
+	p.awake.Store(false)
 }
 
 // wait waits gently in calm times and otherwise with a system call that the scheduler does not see. A thread in such a

@@ -5,6 +5,8 @@ package epoll_test
 import (
 	"net"
 	"runtime"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -163,6 +165,48 @@ func TestWake(t *testing.T) {
 		if _, woken, err := p.Wait(0); woken || err != nil {
 			t.Fatalf("woken %v again, error %v", woken, err)
 		}
+	}
+}
+
+// No wake is lost, however many come at a time: each one's news is seen without another wake.
+func TestWakesAtOnce(t *testing.T) {
+	const wakers, each = 4, 20000
+	p := poller(t)
+	var news, seen atomic.Int64
+	var ended atomic.Bool
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		for {
+			_, _, err := p.Wait(-1)
+			if err != nil || ended.Load() {
+				return
+			}
+			seen.Store(news.Load())
+		}
+	}()
+	var wg sync.WaitGroup
+	for range wakers {
+		wg.Go(func() {
+			for range each {
+				n := news.Add(1)
+				p.Wake()
+				for wait := time.Now().Add(10 * time.Second); seen.Load() < n; runtime.Gosched() {
+					if time.Now().After(wait) {
+						t.Errorf("news %d of %d not seen within 10 s", n, wakers*each)
+						return
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
+	ended.Store(true)
+	p.Wake()
+	select {
+	case <-over:
+	case <-time.After(10 * time.Second):
+		t.Fatal("the last wake was lost")
 	}
 }
 
