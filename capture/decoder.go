@@ -272,6 +272,9 @@ func (d *decoder) statement(s *Statement) {
 	s.Session = session.id
 	text, gtids := d.get(colText), d.get(colGTIDs)
 	s.Text, d.text = d.expand(d.text, d.word(text), colText)
+	if plain := d.get(colPlain); plain != 0 {
+		s.Text = d.word(plain)
+	}
 	s.Outcome.State.GTIDs, d.gtids = d.expand(d.gtids, d.word(gtids), colGTIDs)
 	d.times(s, session)
 	if d.err != nil {

@@ -7,8 +7,8 @@ import (
 	"redrive/internal/wire"
 )
 
-// maxStatement bounds the byte strings of one statement in a file; longer ones are stored truncated. At worst (every
-// second byte a digit) a text takes 1¾ of its length, which stays below maxRaw.
+// maxStatement bounds the byte strings of one statement in a file; longer ones are stored truncated. At worst (GTIDs in
+// which every second byte is a digit) they take 1¾ of their length, which stays below maxRaw.
 const maxStatement = 128 << 20
 
 // maxKept is how much of a longer text is kept.
@@ -119,8 +119,7 @@ func (e *encoder) command(kind Kind, s *Statement, flags Flags) {
 	b := e.block
 	before := b.commands()
 	session := e.session(s.Session)
-	text := e.words.text(b, s.Text, colText)
-	b.put(colText, text, before)
+	text := e.text(s.Text, before)
 	b.put(colGTIDs, e.words.text(b, s.Outcome.State.GTIDs, colGTIDs), before)
 	e.times(s, session, before)
 	b.putBytes(colValueBytes, s.Params.Values)
@@ -138,6 +137,18 @@ func (e *encoder) command(kind Kind, s *Statement, flags Flags) {
 	*t = e.numbers
 	e.model.note(session, t, s)
 	e.record(kind)
+}
+
+// text stores the text, and returns the number of its template: 0 of one that is too large to look for digits in, which
+// would hold up the caller. Such a one costs a copy, and compressing, which is done elsewhere, makes up for it.
+func (e *encoder) text(p []byte, before int) uint64 {
+	if len(p) >= largeBytes {
+		e.block.put(colPlain, e.words.word(e.block, p, 0), before)
+		return 0
+	}
+	text := e.words.text(e.block, p, colText)
+	e.block.put(colText, text, before)
+	return text
 }
 
 // times stores each time as its distance from the one before.
@@ -208,8 +219,12 @@ func sizeOfStatement(s *Statement) int {
 	if n < largeBytes {
 		return n + n - n/4
 	}
-	text, gtids := sizeOfText(s.Text), sizeOfText(s.Outcome.State.GTIDs)
-	return n - len(s.Text) - len(s.Outcome.State.GTIDs) + text.template + text.runs + text.digits + gtids.template + gtids.runs + gtids.digits
+	if len(s.Text) < largeBytes { // else it is stored as it is
+		room := roomOfText(len(s.Text))
+		n += room.runs + room.digits
+	}
+	room := roomOfText(len(s.Outcome.State.GTIDs))
+	return n + room.runs + room.digits
 }
 
 // shorten is s without its parameters and with a prefix of its text.

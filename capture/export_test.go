@@ -5,6 +5,3 @@ func (w *Writer) SetLimit(n int) { w.enc.limit = n }
 
 // Held is how many records wait for their turn.
 func (o *Ordered) Held() int { return len(o.heap) }
-
-// CountDigits counts digits and the runs they stand in.
-func CountDigits(p []byte) (digits, runs int) { return countDigits(p) }

@@ -196,6 +196,8 @@ const (
 
 	colGapCut
 
+	colPlain // of a statement: a word
+
 	columnCount // all ids are below
 )
 

@@ -40,8 +40,8 @@ const (
 //
 // All memory is taken from the account: an eighth of it at once for records that others hang on (a quarter for
 // ShedTransactions), at most a quarter for writing, the rest as it is needed. A statement takes up to the double of its
-// bytes until its block is written; a large one takes its bytes, and of a text one more for each run of digits and half
-// of one for each digit, less the digits; half of that again while it is compressed, if so much is left.
+// bytes until its block is written; a large one takes its bytes, and half of that again while it is compressed, if so
+// much is left.
 type Recorder struct {
 	opts  RecorderOptions
 	lanes []*Lane

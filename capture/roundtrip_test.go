@@ -191,6 +191,7 @@ func TestTextsRoundTrip(t *testing.T) {
 	texts := []string{
 		"", "0", "00", "7", "SELECT 1", "1SELECT", "a1b22c333d", "0123456789", "no digits", strings.Repeat("9", 1001),
 		"UPDATE sbtest1 SET c='68487932199-96439406143' WHERE id=50123", "\x00\xff1\x80", "////////", ":::::::::::::::9", "abcdefgh0abcdefgh9", "/0:9/\xb0\xb9 \x80\x8a", "SELECT '٣'", "a0", "a00", "a10",
+		strings.Repeat("10,", 64<<10), strings.Repeat("7", 64<<10-1), strings.Repeat("0", 64<<10),
 	}
 	var records []*capture.Record
 	for i := range 3 * len(texts) {

@@ -50,7 +50,7 @@ func (w *words) text(b *block, p []byte, col int) uint64 {
 	if len(p) == 0 {
 		return 0
 	}
-	room := sizeOfText(p)
+	room := roomOfText(len(p))
 	dict, runs, digits := withRoom(b.cols[colWordBytes], room.template), withRoom(b.cols[col+1], room.runs), withRoom(b.cols[col+2], room.digits)
 	n, before := int(b.digits[col+2]), len(runs)+len(digits)
 	for i := 0; i < len(p); {
@@ -75,47 +75,7 @@ func (w *words) text(b *block, p []byte, col int) uint64 {
 // textSize is how many bytes a text takes in its columns, at most.
 type textSize struct{ template, runs, digits int }
 
-// sizeOfText is exact of large texts, as memory is reserved for it.
-func sizeOfText(p []byte) textSize {
-	if len(p) < largeBytes {
-		return textSize{len(p), len(p)/2 + 2, len(p)/2 + 1}
-	}
-	return sizeOfLargeText(p)
-}
-
-func sizeOfLargeText(p []byte) textSize {
-	digits, runs := countDigits(p)
-	return textSize{len(p) - digits + runs, runs + digits/64 + 1, digits/2 + 1}
-}
-
-// countDigits counts digits, and runs of them, eight bytes at a time: marks has bit 4 of every byte set that is a digit.
-// A run begins at a digit that has none before it.
-func countDigits(p []byte) (digits, runs int) {
-	const each = 0x0101010101010101
-	before := uint64(0) // bit 4 set if the byte before is a digit
-	for ; len(p) >= 8; p = p[8:] {
-		x := binary.LittleEndian.Uint64(p) ^ '0'*each
-		other := (x & (0xF0 * each)) | (x&(0x0F*each)+6*each)&(0x10*each) // has a bit of the high half set
-		other |= other >> 2 & (0x30 * each)
-		other |= other >> 1 & (0x10 * each)
-		marks := ^other & (0x10 * each)
-		digits += bits.OnesCount64(marks)
-		runs += bits.OnesCount64(marks &^ (marks<<8 | before))
-		before = marks >> 56
-	}
-	for _, c := range p {
-		mark := uint64(0)
-		if c-'0' <= 9 {
-			mark = 0x10
-			digits++
-			if before == 0 {
-				runs++
-			}
-		}
-		before = mark
-	}
-	return digits, runs
-}
+func roomOfText(length int) textSize { return textSize{length, length/2 + 2, length/2 + 1} }
 
 // nonDigits is how many bytes p begins with that are no digits. It looks at eight at a time: x has a byte below 10 where
 // p has a digit, and subtracting 10 from every byte borrows first at the lowest of those.
