@@ -40,8 +40,11 @@ type conn struct {
 	lost             string          // why the follower gave up
 	relay            relay           // what carries it once it has logged in; nil before
 	active           time.Duration   // when bytes last came
-	stopped          bool            // we hung up
-	why              string          // we did, for people
+	stopped          bool            // we hang up
+	insisted         bool            // … whatever it is at
+	why              string          // … for people
+	parted           bool            // … and have begun to: nothing is passed on any more
+	whole            bool            // the follower keeps long commands, as they are recorded
 	ended            error           // the first error of a socket, if it was not an end
 	closer           capture.EndReason
 }
@@ -78,6 +81,7 @@ func (c *conn) open() bool {
 	}
 	c.follower.Handler = c
 	c.follower.MaxStatement, c.follower.KeepFiles, c.follower.Memory = c.proxy.MaxStatement, c.proxy.KeepFiles, c.proxy.Memory
+	c.whole = true
 	server, err := c.dial()
 	if err != nil {
 		c.refuse(err)
@@ -166,32 +170,49 @@ func (c *conn) noteLocked(err error, closer capture.EndReason) {
 	}
 }
 
-// drain hangs up if the connection is idle or has not logged in, or in any case if it is late.
+// drain hangs up as soon as the connection is idle or while it has not logged in, or in any case if it is late.
 func (c *conn) drain(late bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.look()
-	idle := c.lost == "" && (!c.loggedIn || c.follower.Idle())
-	if late || idle {
-		c.hangUp("the proxy ended")
+	if late || c.idle() {
+		c.hangUp(whyDrained, late)
 	}
 }
 
-// hangUp ends the connection from outside, soon. Call it with mu held.
-func (c *conn) hangUp(why string) {
-	if c.stopped {
+const whyDrained = "the proxy ended"
+
+// idle reports whether nobody loses by the end of the connection. Call it with mu held.
+func (c *conn) idle() bool { return c.lost == "" && (!c.loggedIn || c.follower.Idle()) }
+
+// hangUp ends the connection, soon: if it is still idle then, or whatever it is at if we insist. Call it with mu held.
+func (c *conn) hangUp(why string, insist bool) {
+	if c.stopped && (c.insisted || !insist) {
 		return
 	}
-	c.stopped, c.why = true, why
+	c.stopped, c.why, c.insisted = true, why, insist
 	if c.relay != nil {
 		c.relay.hangUp()
 		return
 	}
-	c.client.Close()
-	if c.server != nil {
+	c.client.Close() // its login takes leave of the server, in a way that is not held against our host
+	if c.server != nil && insist {
 		c.server.Close()
 	}
 }
+
+// mayPart reports whether a connection that is to be hung up on can be now. If it has taken up work since, it goes on. Call it
+// with mu held.
+func (c *conn) mayPart() bool {
+	if !c.insisted && !c.idle() {
+		c.stopped = false
+	}
+	return c.stopped
+}
+
+// lingers reports whether the client may be about to send something: to close with bytes of its unread would make the end a
+// reset, and cost it what it was told. Call it with mu held.
+func (c *conn) lingers() bool { return c.proxy.Clock.Now()-c.active < lastWords }
 
 // shutdown is what a client is told in the place of the answer that it waits for in vain.
 var shutdown = wire.Error{Errno: 1053, SQLState: "08S01", Message: "redrive proxy: shutting down"}

@@ -12,12 +12,15 @@ import (
 // spareDescriptors are left for what is no connection: listener, files, event loops, and clients being turned away.
 const spareDescriptors = 100
 
+// manyLoops is how many event loops, with two descriptors each, are among what is spared.
+const manyLoops = 16
+
 // maxLeaving bounds the clients that are turned away at a time and heard out.
 const maxLeaving = 32
 
 // maxConnections is how many connections there may be, each of which takes two descriptors.
 func (p *Proxy) maxConnections() int {
-	able := (descriptors() - spareDescriptors - 2*len(p.loops)) / 2
+	able := (descriptors() - spareDescriptors - 2*max(0, len(p.loops)-manyLoops)) / 2
 	switch {
 	case p.MaxConnections == 0:
 		return able

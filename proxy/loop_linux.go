@@ -120,6 +120,11 @@ func (l *loop) drop(p *pair) {
 // run relays until stop.
 func (l *loop) run() {
 	defer close(l.done)
+	if l.proxy.Pin {
+		if err := epoll.PinThread(l.number); err != nil {
+			l.proxy.Logger.Warn("event loop not bound to a CPU", "error", err)
+		}
+	}
 	for {
 		events, woken, err := l.poller.Wait(l.patience())
 		if err != nil {

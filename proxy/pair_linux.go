@@ -78,7 +78,10 @@ func (p *pair) hangUp() { p.loop.drop(p) }
 // admitted is called when the pair has got its slot.
 func (p *pair) admitted() {
 	p.conn.mu.Lock()
-	stopped := p.conn.stopped || p.ends[clientEnd].broken || p.ends[serverEnd].broken
+	if p.ends[clientEnd].broken || p.ends[serverEnd].broken {
+		p.conn.hangUp("the event loop does not take it", true)
+	}
+	stopped := p.conn.stopped
 	p.conn.mu.Unlock()
 	if stopped { // before it was here to hear of it
 		p.hungUp()
@@ -100,7 +103,7 @@ func (p *pair) happened(e *end, events epoll.Events) {
 		p.flush(e)
 		over = p.turn(e.peer())
 	}
-	over = over || p.turn(e)
+	over = over || p.turn(e) || p.part()
 	if over {
 		p.leave()
 	}
@@ -275,34 +278,42 @@ func (p *pair) leave() {
 	}
 }
 
-// hungUp ends the pair because somebody called hangUp.
+// hungUp acts on hangUp.
 func (p *pair) hungUp() {
 	if p.slot == none { // over already, or not yet here
 		return
 	}
 	p.conn.mu.Lock()
-	client, server := &p.ends[clientEnd], &p.ends[serverEnd]
-	if len(client.unsent) == 0 && !client.broken {
-		toClient, toServer := p.conn.parting()
-		if len(server.unsent) == 0 {
-			epoll.Write(server.fd, toServer)
-		}
-		if len(toClient) > 0 {
-			epoll.Write(client.fd, toClient)
-			p.hearOut(client)
-		}
+	over := p.part()
+	if over {
+		p.leave()
 	}
-	p.leave()
 	p.conn.mu.Unlock()
-	p.conn.end()
+	if over {
+		p.conn.end()
+	}
 }
 
-// hearOut takes what a client has sent: to close with bytes of its unread would cost it what it was told.
-func (p *pair) hearOut(client *end) {
-	syscall.Shutdown(client.fd, syscall.SHUT_WR)
-	for range 16 {
-		if n, errno := epoll.Read(client.fd, p.loop.buf[:]); n <= 0 || errno != 0 {
-			return
-		}
+// part takes leave of both sides if we are to hang up and can. It reports whether the pair is over.
+func (p *pair) part() (over bool) {
+	c := p.conn
+	if !c.stopped || c.parted || !c.mayPart() {
+		return p.isOver()
 	}
+	client, server := &p.ends[clientEnd], &p.ends[serverEnd]
+	if len(client.unsent) > 0 || client.broken {
+		return c.insisted || p.isOver() // else when it has all of its answer
+	}
+	c.parted = true
+	toClient, toServer := c.parting()
+	lingers := c.lingers() || len(toClient) > 0
+	if len(server.unsent) == 0 {
+		epoll.Write(server.fd, toServer)
+	}
+	epoll.Write(client.fd, toClient)
+	server.drop()
+	server.broken, server.ended = true, true
+	p.closeWrite(server)
+	p.closeWrite(client)
+	return !lingers || p.isOver()
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
 	"sync"
 	"time"
 
@@ -22,12 +23,13 @@ func (r portable) carry() {
 	r.end()
 }
 
-// hangUp ends what either goroutine waits for. The one that reads from the server does the rest, as it alone knows whether
-// the client has all of what came before.
+// hangUp interrupts the goroutine that reads from the server. It does the rest, as it alone knows whether the client has all
+// of what came before.
 func (r portable) hangUp() {
-	r.client.SetWriteDeadline(time.Now().Add(lastWords))
-	r.client.SetReadDeadline(time.Now())
-	r.server.SetDeadline(time.Now())
+	r.server.SetReadDeadline(time.Now())
+	if r.insisted {
+		r.client.SetWriteDeadline(time.Now().Add(lastWords))
+	}
 }
 
 // A chunk is what one read delivered, while it is being passed on.
@@ -63,6 +65,9 @@ func (r portable) passUploads() error {
 // download passes on what the server sends.
 func (r portable) download() {
 	err := r.pump(r.client, r.server, false)
+	for r.goesOn(err) {
+		err = r.pump(r.client, r.server, false)
+	}
 	if r.isStopped() {
 		r.part(err == nil || errors.Is(err, errRead))
 		return
@@ -76,21 +81,39 @@ func (r portable) download() {
 	r.client.SetReadDeadline(time.Now().Add(lastWords)) // it has nobody to talk to any more
 }
 
-func (c *conn) isStopped() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.stopped
+// goesOn reports whether it was hangUp that interrupted reading, too late to part. If not, and we hang up, the connection is
+// parted from here on.
+func (r portable) goesOn(err error) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.look()
+	switch {
+	case !r.stopped:
+		return false
+	case r.mayPart():
+		r.parted = true // from here on nothing is passed on to a server that is told QUIT
+		return false
+	case !errors.Is(err, os.ErrDeadlineExceeded):
+		return false
+	}
+	r.server.SetReadDeadline(time.Time{})
+	return true
 }
 
-// part ends a connection that we hang up on. whole says that the client has all of what came from the server. It is heard
-// out: to close with bytes of its unread would cost it what it is told.
+func (r portable) isStopped() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.stopped
+}
+
+// part ends a connection that we hang up on. whole says that the client has all of what came from the server.
 func (r portable) part(whole bool) {
 	var toClient, toServer []byte
 	r.mu.Lock()
-	r.look()
 	if whole {
 		toClient, toServer = r.parting()
 	}
+	lingers := r.lingers() || len(toClient) > 0
 	r.mu.Unlock()
 	if len(toServer) > 0 {
 		r.server.SetWriteDeadline(time.Now().Add(lastWords))
@@ -99,6 +122,8 @@ func (r portable) part(whole bool) {
 	r.server.Close()
 	if len(toClient) > 0 {
 		r.client.Write(toClient)
+	}
+	if lingers {
 		closeWrite(r.client)
 		r.client.SetReadDeadline(time.Now().Add(lastWords))
 		io.Copy(io.Discard, r.client)
@@ -129,7 +154,10 @@ func (c *conn) pump(to, from net.Conn, fromClient bool) error {
 
 // pass forwards one chunk and shows it to the follower.
 func (c *conn) pass(to net.Conn, data []byte, fromClient bool) error {
-	at := c.publish(data, fromClient)
+	at, ok := c.publish(data, fromClient)
+	if !ok {
+		return nil
+	}
 	_, err := to.Write(data)
 	written := c.proxy.Clock.Now()
 
@@ -153,13 +181,17 @@ func (c *conn) pass(to net.Conn, data []byte, fromClient bool) error {
 
 // publish puts a chunk in the place of the one that is pending, which the follower is shown first: so it sees chunks
 // in the order they were read, whichever goroutine comes by, and no answer before its question.
-func (c *conn) publish(data []byte, fromClient bool) time.Duration {
+// It reports false for what came too late to be passed on.
+func (c *conn) publish(data []byte, fromClient bool) (at time.Duration, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.parted {
+		return 0, false
+	}
 	c.look()
-	at := c.proxy.Clock.Now()
+	at = c.proxy.Clock.Now()
 	c.pending = chunk{data, at, fromClient}
-	return at
+	return at, true
 }
 
 // look shows the follower the pending chunk, if there is one. Call it with mu held.

@@ -31,6 +31,7 @@ type Proxy struct {
 	Logger       *slog.Logger                                // nil: silent
 
 	Loops          int           // event loops that relay; 0 means one per CPU
+	Pin            bool          // bind each loop to a CPU of its own, where Linux lets us
 	Portable       bool          // relay by goroutines, as where there are no event loops
 	MaxConnections int           // more are refused with error 1040; 0 means as many as file descriptors allow
 	LoginTimeout   time.Duration // until a login must be over; 0 means a minute
@@ -59,6 +60,7 @@ type Proxy struct {
 	lastID   uint64
 	closed   Totals // of connections that have ended
 	wg       sync.WaitGroup
+	draining atomic.Bool
 	hungUp   atomic.Bool
 	crowd    throttle      // of the log's lines about clients turned away
 	leaving  chan struct{} // has an element for each client turned away that is being heard out
@@ -266,6 +268,7 @@ func (p *Proxy) drain() {
 		limit = 10 * time.Second
 	}
 	deadline := time.Now().Add(limit)
+	p.draining.Store(true)
 	for round := 0; ; round++ {
 		late := p.hungUp.Load() || time.Now().After(deadline)
 		open := p.each(func(c *conn) { c.drain(late) })

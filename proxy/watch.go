@@ -75,6 +75,6 @@ func (c *conn) survey(now time.Duration) (horizon time.Duration) {
 func (c *conn) checkIdle(now time.Duration) {
 	limit := c.proxy.IdleTimeout
 	if limit != 0 && now-c.active >= limit && c.lost == "" && c.follower.Idle() {
-		c.hangUp("idle for " + limit.String() + " (--idle-timeout)")
+		c.hangUp("idle for "+limit.String()+" (--idle-timeout)", false)
 	}
 }

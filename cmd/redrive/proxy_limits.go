@@ -24,6 +24,7 @@ var onFull = map[string]capture.OnFull{
 type proxyLimitOptions struct {
 	relay          string
 	loops          int
+	pin            bool
 	maxConnections int
 	login, idle    time.Duration
 	drain          time.Duration
@@ -45,6 +46,7 @@ func (o *proxyLimitOptions) addFlags(f *pflag.FlagSet) {
 	f.Var(&o.maxLoginPacket, "max-login-packet", "longest packet of a client before its login is over")
 	f.StringVar(&o.relay, "relay", "auto", "relay by event loops, or by goroutines as everywhere but on Linux; auto takes loops where there are some")
 	f.IntVar(&o.loops, "loops", 0, "event loops; 0 is one per CPU")
+	f.BoolVar(&o.pin, "pin", true, "bind each event loop to a CPU of its own; =false lets the system move them about")
 }
 
 func (o *proxyLimitOptions) check() error {
@@ -77,7 +79,7 @@ func (o *proxyLimitOptions) check() error {
 func (o *proxyLimitOptions) apply(p *proxy.Proxy) {
 	p.DrainTimeout, p.LoginTimeout, p.IdleTimeout = o.drain, o.login, o.idle
 	p.MaxConnections, p.MaxLoginPacket, p.MaxStatement = o.maxConnections, int(o.maxLoginPacket), int(o.maxStatement)
-	p.Portable, p.Loops = o.relay == "goroutines", o.loops
+	p.Portable, p.Loops, p.Pin = o.relay == "goroutines", o.loops, o.pin
 	p.Memory = capture.NewMemory(int(o.memory))
 }
 
@@ -92,5 +94,5 @@ func (o *proxyLimitOptions) settings(settings map[string]string) {
 	settings["idle-timeout"] = o.idle.String()
 	settings["max-login-packet"] = o.maxLoginPacket.String()
 	settings["relay"] = o.relay
-	settings["loops"] = fmt.Sprint(o.loops)
+	settings["loops"], settings["pin"] = fmt.Sprint(o.loops), fmt.Sprint(o.pin)
 }
