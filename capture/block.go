@@ -17,7 +17,8 @@ type block struct {
 	over    []command // ends of begun statements in it
 	ended   []uint64  // sessions whose end is in it
 	info    BlockInfo
-	charged int // bytes taken from the account for it
+	first   time.Duration // earliest Done or At of its records; 0 if it has none but begins and gaps
+	charged int           // bytes taken from the account for it
 }
 
 // blockCost is what an empty block takes: itself, and the first bytes of each column in use.

@@ -1,9 +1,7 @@
 package capture
 
 import (
-	"math"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -24,28 +22,28 @@ type Lane struct {
 	charged  int // bytes taken for the encoder, beside its block
 
 	// Read by others without the lock, under the Recorder's.
-	earliest atomic.Int64 // place in start order of the earliest record in the open block
-	waits    atomic.Int64 // earliest start in unbegun
-	first    atomic.Int64 // Done or At of the first record in the open block
+	earliest instant // place in start order of the earliest record in the open block
+	waits    instant // earliest start in unbegun
+	first    instant // earliest Done or At of the records in the open block, or being stored
+	arrivals arrivals
+
+	queue []*block // to be written, oldest first; under the Recorder's lock
 
 	_ [64]byte // lanes side by side share no cache line
 }
 
-// never is later than all times.
-const never = math.MaxInt64
-
 func newLane(r *Recorder) *Lane {
 	l := &Lane{r: r, enc: newEncoder(), unbegun: openSet{}, shedding: shedding{txns: map[uint64]uint64{}}}
-	l.waits.Store(never)
+	l.waits.set(never)
+	l.arrivals.oldest.set(never)
 	l.emptied()
 	return l
 }
 
 // Statement stores a statement that is done, or sheds it. Each call counts as one forwarded.
 func (l *Lane) Statement(s *Statement) {
-	l.mu.Lock()
+	l.lock(s.Done)
 	defer l.mu.Unlock()
-	l.keepOrder(s.Done)
 	if l.closed {
 		return
 	}
@@ -59,10 +57,11 @@ func (l *Lane) Statement(s *Statement) {
 	if why != stored {
 		l.shed(s, why)
 	} else {
+		l.announce(s.Done)
 		l.enc.statement(kept)
 		l.ledger.Stored++
 		l.shedding.kept(s)
-		l.note(s.Done)
+		l.note()
 	}
 	if _, waited := l.unbegun.remove(id); waited {
 		l.noteWaits()
@@ -88,10 +87,10 @@ func (l *Lane) Begin(s *Statement) {
 	case l.closed:
 	case why != stored:
 		l.unbegun.add(opening{command{s.Session, s.Number}, s.Started()})
-		l.waits.Store(min(l.waits.Load(), int64(s.Started())))
+		l.waits.lower(s.Started())
 	default:
 		l.enc.beginStatement(s)
-		l.note(none)
+		l.note()
 	}
 }
 
@@ -104,20 +103,19 @@ func (l *Lane) SessionStart(s *SessionStart) {
 	for _, p := range s.Prepared {
 		size += len(p.Types) + len(p.Text) + 16
 	}
-	l.mu.Lock()
+	l.lock(s.At)
 	defer l.mu.Unlock()
-	l.keepOrder(s.At)
 	if l.admitSession(size, s.At) {
+		l.announce(s.At)
 		l.enc.sessionStart(s)
-		l.note(s.At)
+		l.note()
 	}
 }
 
 // SessionEnd stores the end of a connection.
 func (l *Lane) SessionEnd(s *SessionEnd) {
-	l.mu.Lock()
+	l.lock(s.At)
 	defer l.mu.Unlock()
-	l.keepOrder(s.At)
 	admitted := l.admitSession(len(s.Detail), s.At)
 	if l.closed {
 		return
@@ -127,8 +125,9 @@ func (l *Lane) SessionEnd(s *SessionEnd) {
 	}
 	l.shedding.over(s.Session)
 	if admitted {
+		l.announce(s.At)
 		l.enc.sessionEnd(s)
-		l.note(s.At)
+		l.note()
 	} else {
 		delete(l.enc.begun, s.Session)
 	}
@@ -187,7 +186,7 @@ func (l *Lane) admit(size int, reserved bool) cause {
 			return large
 		}
 		if size >= blockSize && l.enc.block.info.Records > 0 {
-			l.handOn() // a block of its own is not copied when it grows
+			l.cut() // a block of its own is not copied when it grows
 			continue
 		}
 		if l.take(size, reserved) {
@@ -206,7 +205,7 @@ func (l *Lane) admit(size int, reserved bool) cause {
 				l.charge(l.need(size))
 				return stored
 			}
-			l.handOn()
+			l.cut()
 			l.mu.Unlock()
 			waited := l.r.wait()
 			l.mu.Lock()
@@ -216,7 +215,7 @@ func (l *Lane) admit(size int, reserved bool) cause {
 			alone = waited == nothingToWaitFor
 		default:
 			if l.r.pending.Load() == 0 {
-				l.handOn() // or it would wait for the time to write
+				l.cut() // or it would wait for the time to write
 			}
 			return full
 		}
@@ -264,51 +263,17 @@ func (l *Lane) charge(n int) {
 }
 
 // note publishes what the block holds since a record was stored, and hands it on when it is full.
-func (l *Lane) note(done time.Duration) {
-	if e := int64(l.enc.block.info.Earliest); e < l.earliest.Load() {
-		l.earliest.Store(e)
-	}
-	if done > 0 && l.first.Load() == never {
-		l.first.Store(int64(done))
-	}
+func (l *Lane) note() {
+	l.earliest.lower(l.enc.block.info.Earliest)
 	if l.enc.full() {
-		l.handOn()
+		l.cut()
 	}
-}
-
-// disorder is how far apart the first and the last record of a block may be done, and the records of blocks that follow
-// each other. With the time that passes between reading a clock and storing it stays below Disorder.
-const disorder = 3 * defaultFlushEvery / 2
-
-// keepOrder hands on what all lanes have, before a record is stored that was done long after the block's first.
-func (l *Lane) keepOrder(done time.Duration) {
-	if first := l.first.Load(); len(l.r.lanes) > 1 && first != never && int64(done)-first > int64(disorder) {
-		l.round()
-	}
-}
-
-// handOn hands on the block at hand, or that of all lanes if another one has older records.
-func (l *Lane) handOn() {
-	for _, other := range l.r.lanes {
-		if other != l && int64(l.enc.block.info.LastDone)-other.first.Load() > int64(disorder) {
-			l.round()
-			return
-		}
-	}
-	l.cut()
-}
-
-// round lets go of the lock meanwhile.
-func (l *Lane) round() {
-	l.mu.Unlock()
-	l.r.round()
-	l.mu.Lock()
 }
 
 // emptied publishes that the block is empty.
 func (l *Lane) emptied() {
-	l.earliest.Store(never)
-	l.first.Store(never)
+	l.earliest.set(never)
+	l.first.set(never)
 }
 
 // noteWaits publishes for what the horizon has to wait.
@@ -317,7 +282,7 @@ func (l *Lane) noteWaits() {
 	if oldest == none {
 		oldest = never
 	}
-	l.waits.Store(int64(oldest))
+	l.waits.set(oldest)
 }
 
 // shed counts a statement that is not stored.
@@ -357,6 +322,7 @@ func (l *Lane) takeGap(why cause) Gap {
 // cut hands the open block, if it has records, on to be written.
 func (l *Lane) cut() {
 	if l.enc.block.info.Records == 0 {
+		l.emptied() // a record that was announced was shed
 		return
 	}
 	l.noteGaps()

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"io"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -55,17 +54,15 @@ type Recorder struct {
 	flushed  chan struct{} // closed when the flushing goroutine has ended
 	done     chan struct{} // closed when the writing goroutine has ended
 
-	pending  atomic.Int64 // blocks queued or being written
-	idle     atomic.Int64 // blocks in free
-	taken    atomic.Int64 // bytes taken from the account in all
-	rounding sync.Mutex
+	pending atomic.Int64 // blocks queued or being written
+	idle    atomic.Int64 // blocks in free
+	taken   atomic.Int64 // bytes taken from the account in all
 
 	out  *output  // of the writing goroutine
 	gaps *encoder // of the writing goroutine: for gaps of an outage
 
 	mu       sync.Mutex
 	room     sync.Cond // a block was written, or there is no use in waiting
-	queue    []*block  // to be written, oldest first
 	free     []*block
 	promised time.Duration // the producer's horizon
 	reserve  int           // bytes of the reserved room that are left
@@ -221,20 +218,18 @@ func (r *Recorder) stop() {
 	}
 }
 
-// enqueue takes a lane's block to be written. Its horizon is the producer's, but not beyond what stands in other lanes'
-// blocks, which follow, nor what has yet to come without a begin.
+// enqueue takes a lane's block to be written.
 func (r *Recorder) enqueue(l *Lane) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	b := l.enc.take(r.spare())
-	l.emptied()
-	horizon := int64(r.promised)
-	for _, other := range r.lanes {
-		horizon = min(horizon, other.earliest.Load(), other.waits.Load())
+	b.first = l.first.get()
+	if b.info.LastDone == none { // begins and gaps may stand anywhere
+		b.first = 0
 	}
-	b.info.Horizon = time.Duration(max(0, horizon))
 	r.settle(b)
-	r.queue = append(r.queue, b)
+	l.queue = append(l.queue, b)
+	l.emptied() // only now, so that it is always to be seen somewhere
 	r.pending.Add(1)
 	r.signal()
 }
@@ -258,27 +253,12 @@ func (r *Recorder) signal() {
 	}
 }
 
-// round hands on what the lanes have, that with the oldest first.
-func (r *Recorder) round() { r.each((*Lane).flush) }
-
-// each calls do for every lane with its lock held, for that with the oldest records first.
+// each calls do for every lane, with its lock held.
 func (r *Recorder) each(do func(*Lane)) {
-	r.rounding.Lock()
-	defer r.rounding.Unlock()
-	type age struct {
-		lane  *Lane
-		first int64
-	}
-	var room [16]age
-	ages := room[:0]
 	for _, l := range r.lanes {
-		ages = append(ages, age{l, l.first.Load()})
-	}
-	slices.SortFunc(ages, func(a, b age) int { return cmp.Compare(a.first, b.first) })
-	for _, a := range ages {
-		a.lane.mu.Lock()
-		do(a.lane)
-		a.lane.mu.Unlock()
+		l.mu.Lock()
+		do(l)
+		l.mu.Unlock()
 	}
 }
 
@@ -292,7 +272,7 @@ func (r *Recorder) flush() {
 		select {
 		case <-tick.C:
 			if int(r.pending.Load()) < len(r.lanes) { // else they may as well grow
-				r.round()
+				r.each((*Lane).flush)
 			}
 			r.signal()
 		case <-stopping:

@@ -48,18 +48,6 @@ func (r *Recorder) writeQueue() {
 	}
 }
 
-// next is the block to be written next, or nil.
-func (r *Recorder) next() *block {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if len(r.queue) == 0 {
-		return nil
-	}
-	b := r.queue[0]
-	r.queue = append(r.queue[:0], r.queue[1:]...)
-	return b
-}
-
 // written gives back the room of a block.
 func (r *Recorder) written(b *block, lost bool) {
 	r.mu.Lock()
