@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"errors"
 	"io"
+	"math/rand"
 	"os"
 	"path/filepath"
 	"strings"
@@ -150,6 +151,42 @@ func TestAFullDiskThatIsFreed(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestASmallDiskThatIsFreed: a recording is taken up again once there is room for what could not be written, however
+// little that is, and not before.
+func TestASmallDiskThatIsFreed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v := volume{room: 4000}
+		resumed := 0
+		r := capture.NewRecorder(&v, capture.Header{}, capture.RecorderOptions{Resumed: func() { resumed++ }})
+		rng := rand.New(rand.NewSource(1))
+		number := uint64(0)
+		put := func(wait time.Duration) {
+			number++
+			s := statement(1, number)
+			s.Params.Values = make([]byte, 3000)
+			rng.Read(s.Params.Values)
+			r.Statement(s)
+			time.Sleep(wait)
+		}
+		put(time.Second)
+		put(10 * time.Second) // is lost
+		if resumed != 0 {
+			t.Error("resumed without room")
+		}
+		v.resize(len(v.bytes()) + 5000)
+		time.Sleep(3 * time.Second)
+		if resumed != 1 {
+			t.Errorf("resumed %d times, want once with room for a block", resumed)
+		}
+		put(time.Second)
+		l, err := r.Close(0)
+		if err != nil || l.Stored != 2 || l.Shed != 1 {
+			t.Errorf("%+v, %v; want the first and the last stored", l, err)
+		}
+		verified(t, v.bytes())
+	})
 }
 
 // TestTransactionsAfterAnOutage: of a transaction whose beginning was lost the rest is not stored either.

@@ -26,6 +26,7 @@ type output struct {
 	raw     []byte  // scratch: a payload
 	buf     []byte  // scratch: a block as stored
 	scratch []byte
+	wanted  int // bytes of the largest write that failed since the file could be written
 	err     error
 }
 
@@ -85,6 +86,7 @@ func (o *output) writeAll(pieces [][]byte) {
 		}
 		if err != nil {
 			o.err = fmt.Errorf("capture: offset %d: %w", o.offset, err)
+			o.wanted = max(o.wanted, total(pieces))
 		}
 	}
 	if o.err == nil {
@@ -106,9 +108,13 @@ func (o *output) takeBack() bool {
 	return err == nil
 }
 
-// hasRoom tries whether an ordinary block can be written again, and takes it back.
+// gapRoom is more than a block takes that tells of a gap.
+const gapRoom = 1 << 10
+
+// hasRoom tries whether a block can be written that is as large as the one that could not, but no larger than an
+// ordinary one, behind one that tells of the gap. It takes it back.
 func (o *output) hasRoom() bool {
-	zeros := make([]byte, blockSize)
+	zeros := make([]byte, min(o.wanted, blockSize)+gapRoom)
 	n, err := o.w.Write(zeros)
 	return o.takeBack() && err == nil && n == len(zeros)
 }

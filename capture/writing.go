@@ -126,6 +126,7 @@ func (r *Recorder) resume() {
 	if r.out.err == nil || r.out.file == nil || !r.out.hasRoom() || !r.mend() {
 		return
 	}
+	r.out.wanted = 0
 	r.each(func(l *Lane) {
 		l.off = stored
 		if r.isStopped() {
