@@ -31,7 +31,7 @@ func (g *group) tally(st *capture.Statement) {
 	g.count++
 	g.rows += st.Outcome.Rows
 	g.affected += st.Outcome.Affected
-	if st.Outcome.Errno != 0 {
+	if refused(st) != 0 {
 		g.errors++
 	}
 	if st.Flags&(capture.Unanswered|capture.Cut) != 0 {

@@ -113,6 +113,7 @@ type Gap struct {
 	Gaps       uint64        `json:"gaps"`
 	Statements uint64        `json:"statements"`
 	Sessions   uint64        `json:"sessions"` // records of sessions' starts and ends
+	Cut        uint64        `json:"cut"`      // transactions whose beginning was recorded and whose rest was shed
 	From       time.Duration `json:"from_ns"`
 	To         time.Duration `json:"to_ns"`
 }

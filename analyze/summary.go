@@ -179,7 +179,7 @@ func (s *Summary) addCommand(st *capture.Statement) {
 		s.commands[st.Command] = c
 	}
 	c.count++
-	if st.Outcome.Errno != 0 {
+	if refused(st) != 0 {
 		c.errors++
 		s.addError(st, s.classes.kind(wire.CommandName(st.Command)))
 	}
@@ -198,7 +198,7 @@ func (s *Summary) addStatement(st *capture.Statement, sess *session) {
 
 // addError counts an error of a type of statement or, of other commands, under the command's name.
 func (s *Summary) addError(st *capture.Statement, kind int) {
-	errno := st.Outcome.Errno
+	errno := refused(st)
 	if errno == 0 {
 		return
 	}
@@ -230,11 +230,12 @@ func (l *losses) add(g *capture.Gap) {
 			have.From, have.To = min(have.From, g.From), max(have.To, g.To)
 			have.Statements += g.Statements
 			have.Sessions += g.Sessions
+			have.Cut += g.Cut
 			have.Gaps++
 			return
 		}
 	}
-	l.gaps = append(l.gaps, Gap{g.Reason, 1, g.Statements, g.Sessions, g.From, g.To})
+	l.gaps = append(l.gaps, Gap{g.Reason, 1, g.Statements, g.Sessions, g.Cut, g.From, g.To})
 }
 
 func (l *losses) see(st *capture.Statement) {
@@ -247,6 +248,15 @@ func (l *losses) see(st *capture.Statement) {
 	if st.Flags.Has(capture.Truncated) {
 		l.truncated++
 	}
+}
+
+// refused is the number of the error by which the server refused the statement; 0 if it did not. That of a reply that was
+// cut off is not the server's: it is what the proxy told the client in the place of the rest.
+func refused(st *capture.Statement) uint16 {
+	if st.Flags.Has(capture.Cut) {
+		return 0
+	}
+	return st.Outcome.Errno
 }
 
 // answered reports whether the statement's whole reply was seen, and so its time is known.

@@ -194,6 +194,37 @@ func TestLongTransactionsShareAType(t *testing.T) {
 	}
 }
 
+// A statement that the proxy ended by an error of its own is unanswered: the server refused nothing.
+func TestInterrupted(t *testing.T) {
+	r := newRun()
+	w := r.talker(1)
+	refused := w.say("SELECT c FROM sbtest1 WHERE id=5", ms, capture.TxnAuto)
+	refused.Outcome.Errno = 1053
+	interrupted := w.say("SELECT c FROM sbtest1 WHERE id=5", ms, capture.TxnDisconnect)
+	interrupted.Flags, interrupted.Outcome.Errno = capture.Cut, 1053
+	ping := w.say("", ms, capture.TxnOpen)
+	ping.Command, ping.Txn, ping.Place = wire.ComPing, 0, 0
+	ping.Flags, ping.Outcome.Errno = capture.Cut, 1053
+	report := r.report(t, analyze.Options{})
+	h, g := report.Headline, report.Statements[0]
+	if h.Errors != 1 || h.Unanswered != 1 || g.Errors != 1 || g.Unanswered != 1 {
+		t.Errorf("errors %d, unanswered %d, in the group %d, %d; want 1 of each", h.Errors, h.Unanswered, g.Errors, g.Unanswered)
+	}
+	if c := report.Commands; len(c) != 1 || c[0].Count != 1 || c[0].Errors != 0 {
+		t.Errorf("commands %+v, want one without an error", c)
+	}
+	if e := report.Errors; len(e) != 1 || e[0].Count != 1 {
+		t.Errorf("errors %+v, want the server's", e)
+	}
+	errors := uint64(0)
+	for _, x := range report.Transactions {
+		errors += x.Errors
+	}
+	if errors != 1 {
+		t.Errorf("%d errors in transactions, want the server's", errors)
+	}
+}
+
 // A statement without a reply is counted and not timed, and no percentile is made up for it.
 func TestNoReplyNoPercentile(t *testing.T) {
 	tests := []struct {
@@ -245,6 +276,13 @@ func TestWarnings(t *testing.T) {
 				r.gap(capture.Gap{From: 7 * time.Second, To: 8 * time.Second, Sessions: 1, Reason: "disk full"})
 			},
 			[]string{"1,005 statements shed between 2.00s and 6.50s (queue full)", "1 session record shed between 7.00s and 8.00s (disk full)"},
+		},
+		{
+			"gaps in transactions", func(r *run) {
+				r.gap(capture.Gap{From: 2 * time.Second, To: 3 * time.Second, Statements: 5, Cut: 2, Reason: "queue full"})
+				r.gap(capture.Gap{From: 5 * time.Second, To: 6500 * ms, Statements: 4, Cut: 1, Reason: "queue full"})
+			},
+			[]string{"9 statements shed, and with them the rest of 3 transactions, between 2.00s and 6.50s (queue full)"},
 		},
 		{
 			"ledger", func(r *run) { *r.ledger = capture.Ledger{Forwarded: 9, Stored: 3, Shed: 4, Unfinished: 2, Opaque: 1} },

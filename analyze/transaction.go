@@ -70,7 +70,7 @@ func (t *transaction) add(st *capture.Statement, kind int) {
 	t.untimed = t.untimed || !answered(st)
 	t.rows += st.Outcome.Rows
 	t.affected += st.Outcome.Affected
-	if st.Outcome.Errno != 0 {
+	if refused(st) != 0 {
 		t.errors++
 	}
 	switch n := len(t.runs); {

@@ -53,7 +53,11 @@ func (g Gap) warning() string {
 	if g.Statements == 0 {
 		what = units.Count(g.Sessions, "session record")
 	}
-	return fmt.Sprintf("%s shed between %s and %s (%s)", what, units.Duration(g.From), units.Duration(g.To), g.Reason)
+	rest := ""
+	if g.Cut > 0 {
+		rest = fmt.Sprintf(", and with them the rest of %s,", units.Count(g.Cut, "transaction"))
+	}
+	return fmt.Sprintf("%s shed%s between %s and %s (%s)", what, rest, units.Duration(g.From), units.Duration(g.To), g.Reason)
 }
 
 func statements(n uint64) string { return units.Count(n, "statement") }

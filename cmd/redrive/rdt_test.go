@@ -99,7 +99,7 @@ func smallCapture(w *capture.Writer) {
 	slow.First, slow.Done, slow.TxnEnd = 2010*ms, 2010*ms, capture.TxnAuto
 	slow.Outcome = capture.Outcome{Results: 1, ResultSets: 1, Rows: 1}
 	w.Statement(&slow)
-	w.Gap(&capture.Gap{From: 1500 * ms, To: 1600 * ms, Statements: 3, Reason: "the recording was full"})
+	w.Gap(&capture.Gap{From: 1500 * ms, To: 1600 * ms, Statements: 3, Cut: 1, Reason: "the recording was full"})
 	w.SessionEnd(&capture.SessionEnd{Session: 1, At: 2020 * ms, Reason: capture.EndQuit, Commands: 5})
 }
 

@@ -124,6 +124,9 @@ func appendTextLine(dst []byte, rec *capture.Record, service time.Duration, widt
 	case capture.KindGap:
 		g := &rec.Gap
 		dst = fmt.Appendf(dst, "- - %s - gap to %s: statements=%d sessions=%d", offset(g.From), offset(g.To), g.Statements, g.Sessions)
+		if g.Cut > 0 {
+			dst = fmt.Appendf(dst, " cut=%d", g.Cut)
+		}
 		return appendNamed(dst, "reason", g.Reason)
 	}
 	return appendStatement(dst, rec, service, width)

@@ -154,7 +154,11 @@ func (p facts) contents(h *capture.Header, c *contents, size int64) {
 	p.fact("size", "%d bytes%s", size, perStatement(size, c.statements))
 	p.fact("gaps", "%d", n[capture.KindGap])
 	for _, g := range c.gaps {
-		p.fact("gap", "%s to %s: %s, %s: %s", g.From, g.To, units.Count(g.Statements, "command"), units.Count(g.Sessions, "session record"), g.Reason)
+		cut := ""
+		if g.Cut > 0 {
+			cut = fmt.Sprintf(", %s cut off", units.Count(g.Cut, "transaction"))
+		}
+		p.fact("gap", "%s to %s: %s, %s%s: %s", g.From, g.To, units.Count(g.Statements, "command"), units.Count(g.Sessions, "session record"), cut, g.Reason)
 	}
 }
 

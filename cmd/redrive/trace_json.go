@@ -101,6 +101,7 @@ type gapJSON struct {
 	To         time.Duration `json:"to_ns"`
 	Statements uint64        `json:"statements"`
 	Sessions   uint64        `json:"sessions"`
+	Cut        uint64        `json:"cut,omitempty"`
 	Reason     string        `json:"reason"`
 }
 
@@ -114,7 +115,7 @@ func objectOf(rec *capture.Record, service time.Duration) any {
 		return sessionEndJSON{kind, e.Session, e.At, e.Reason.String(), e.Errno, e.Detail, e.Commands}
 	case capture.KindGap:
 		g := &rec.Gap
-		return gapJSON{kind, g.From, g.To, g.Statements, g.Sessions, g.Reason}
+		return gapJSON{kind, g.From, g.To, g.Statements, g.Sessions, g.Cut, g.Reason}
 	}
 	object := statementObject(kind, &rec.Statement)
 	if rec.Kind == capture.KindStatement {
