@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -158,8 +159,8 @@ func TestAFullDiskThatIsFreed(t *testing.T) {
 func TestASmallDiskThatIsFreed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := volume{room: 4000}
-		resumed := 0
-		r := capture.NewRecorder(&v, capture.Header{}, capture.RecorderOptions{Resumed: func() { resumed++ }})
+		var resumed atomic.Int32
+		r := capture.NewRecorder(&v, capture.Header{}, capture.RecorderOptions{Resumed: func() { resumed.Add(1) }})
 		rng := rand.New(rand.NewSource(1))
 		number := uint64(0)
 		put := func(wait time.Duration) {
@@ -172,13 +173,13 @@ func TestASmallDiskThatIsFreed(t *testing.T) {
 		}
 		put(time.Second)
 		put(10 * time.Second) // is lost
-		if resumed != 0 {
+		if resumed.Load() != 0 {
 			t.Error("resumed without room")
 		}
 		v.resize(len(v.bytes()) + 5000)
 		time.Sleep(3 * time.Second)
-		if resumed != 1 {
-			t.Errorf("resumed %d times, want once with room for a block", resumed)
+		if resumed.Load() != 1 {
+			t.Errorf("resumed %d times, want once with room for a block", resumed.Load())
 		}
 		put(time.Second)
 		l, err := r.Close(0)
