@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
@@ -29,6 +30,7 @@ type conn struct {
 	mu               sync.Mutex // guards what follows
 	client           net.Conn   // replaced when TLS begins
 	server           net.Conn   // nil until dialed; replaced when TLS begins
+	undial           func()     // ends dialing; nil before it
 	follower         session.Follower
 	pending          chunk             // bytes on their way that the follower has not been shown; of the portable relay
 	recorder         *capture.Recorder // the recording it takes part in; nil for none
@@ -39,7 +41,8 @@ type conn struct {
 	secretStatements map[uint32]bool // ids of prepared statements that may bear a password
 	lost             string          // why the follower gave up
 	relay            relay           // what carries it once it has logged in; nil before
-	active           time.Duration   // when bytes last came
+	active           time.Duration   // when bytes last came, or went to a client that had not taken them
+	writing          bool            // there are bytes on their way to the client
 	stopped          bool            // we hang up
 	insisted         bool            // … whatever it is at
 	why              string          // … for people
@@ -62,11 +65,13 @@ func (c *conn) run() {
 		return
 	}
 	c.mu.Lock()
-	c.relay = c.proxy.relayFor(c)
 	stopped := c.stopped
+	if !stopped {
+		c.relay = c.proxy.relayFor(c)
+	}
 	c.mu.Unlock()
-	if stopped { // while nobody carried it
-		c.closeBoth()
+	if stopped {
+		c.quit()
 		c.end()
 		return
 	}
@@ -90,16 +95,23 @@ func (c *conn) open() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.server = server
-	if c.stopped {
-		server.Close()
-	}
-	return !c.stopped
+	return true
 }
 
 // end records the end of a connection whose sides have both ended, and gives back what it held.
 func (c *conn) end() {
 	c.finish()
 	c.proxy.forget(c)
+}
+
+// quit ends a session of a client that we hung up on before it was relayed.
+func (c *conn) quit() {
+	c.mu.Lock()
+	toServer, _ := c.follower.Quit(nil)
+	c.mu.Unlock()
+	c.server.SetWriteDeadline(time.Now().Add(lastWords))
+	c.server.Write(toServer)
+	c.closeBoth()
 }
 
 func (c *conn) closeBoth() {
@@ -120,6 +132,9 @@ func (c *conn) giveUp() {
 func (c *conn) dial() (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), c.proxy.dialTimeout())
 	defer cancel()
+	c.mu.Lock()
+	c.undial = cancel
+	c.mu.Unlock()
 	server, err := c.proxy.Dial(ctx)
 	if err != nil || c.proxy.BackendProxyProtocol == 0 {
 		return server, err
@@ -146,6 +161,14 @@ func (c *conn) refuse(cause error) {
 	c.totals.Refused++
 	c.record(&capture.SessionEnd{Reason: capture.EndBroken, Errno: 1105, Detail: message})
 	c.recorder, c.next = nil, nil // nothing comes after the end
+}
+
+// closeSocket closes a connection without the last words of TLS, which would wait for a peer that does not read.
+func closeSocket(conn net.Conn) {
+	if secured, ok := conn.(*tls.Conn); ok {
+		conn = secured.NetConn()
+	}
+	conn.Close()
 }
 
 func closeWrite(conn net.Conn) {
@@ -183,7 +206,9 @@ func (c *conn) drain(late bool) {
 const whyDrained = "the proxy ended"
 
 // idle reports whether nobody loses by the end of the connection. Call it with mu held.
-func (c *conn) idle() bool { return c.lost == "" && (!c.loggedIn || c.follower.Idle()) }
+func (c *conn) idle() bool {
+	return c.lost == "" && (c.relay == nil && !c.loggedIn || c.follower.Idle())
+}
 
 // hangUp ends the connection, soon: if it is still idle then, or whatever it is at if we insist. Call it with mu held.
 func (c *conn) hangUp(why string, insist bool) {
@@ -195,9 +220,12 @@ func (c *conn) hangUp(why string, insist bool) {
 		c.relay.hangUp()
 		return
 	}
-	c.client.Close() // its login takes leave of the server, in a way that is not held against our host
-	if c.server != nil && insist {
+	closeSocket(c.client) // its login takes leave of the server, in a way that is not held against our host
+	switch {
+	case c.server != nil && insist:
 		c.server.Close()
+	case c.server == nil && c.undial != nil:
+		c.undial()
 	}
 }
 
@@ -209,10 +237,6 @@ func (c *conn) mayPart() bool {
 	}
 	return c.stopped
 }
-
-// lingers reports whether the client may be about to send something: to close with bytes of its unread would make the end a
-// reset, and cost it what it was told. Call it with mu held.
-func (c *conn) lingers() bool { return c.proxy.Clock.Now()-c.active < lastWords }
 
 // shutdown is what a client is told in the place of the answer that it waits for in vain.
 var shutdown = wire.Error{Errno: 1053, SQLState: "08S01", Message: "redrive proxy: shutting down"}

@@ -32,7 +32,7 @@ type loop struct {
 	vacant  []int32 // slots
 	left    []int32 // slots to become vacant when the events at hand, some of which may be theirs, have been dealt with
 	again   []*end  // sides that had more than one turn's worth to be read
-	waiting []*pair // those with a deadline
+	waiting []*pair // those with a deadline, the next one first; some have left before it
 	buf     [bufferSize]byte
 }
 
@@ -43,7 +43,7 @@ func (p *Proxy) startLoops() error {
 	}
 	n := p.Loops
 	if n == 0 {
-		n = runtime.NumCPU()
+		n = procsBefore() // what the process may use, also where a container has less than the machine
 	}
 	for i := range n {
 		poller, err := epoll.New()
@@ -73,13 +73,24 @@ func (ls loops) stop() {
 	}
 }
 
-var procs sync.Mutex
+var (
+	procs sync.Mutex
+	added int // to GOMAXPROCS, by loops
+)
+
+// procsBefore is GOMAXPROCS without what loops have added to it.
+func procsBefore() int {
+	procs.Lock()
+	defer procs.Unlock()
+	return runtime.GOMAXPROCS(0) - added
+}
 
 // addProcs changes GOMAXPROCS: a loop keeps its P while it waits for traffic, so each brings one of its own.
 func addProcs(n int) {
 	procs.Lock()
 	defer procs.Unlock()
 	runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + n)
+	added += n
 }
 
 // reserve chooses the loop with the fewest connections for another one, until release.
@@ -153,8 +164,7 @@ func (l *loop) patience() time.Duration {
 	if len(l.waiting) == 0 {
 		return -1
 	}
-	next := slices.MinFunc(l.waiting, func(a, b *pair) int { return a.deadline.Compare(b.deadline) })
-	return max(0, time.Until(next.deadline))
+	return max(0, time.Until(l.waiting[0].deadline))
 }
 
 // goOn gives another turn to the sides that had more to be read, after everybody else had theirs.
@@ -165,25 +175,33 @@ func (l *loop) goOn() {
 		e.queued = false
 		e.pair.goOn(e)
 	}
+	clear(turns)
 	if l.again == nil {
 		l.again = turns[:0]
 	}
 }
 
-// expire closes the connections whose time is up.
+// expire closes the connections whose time is up, and forgets those that have left before.
 func (l *loop) expire() {
 	if len(l.waiting) == 0 {
 		return
 	}
 	now := time.Now()
-	for _, p := range slices.Clone(l.waiting) { // closing changes the list
-		if !now.Before(p.deadline) {
+	for len(l.waiting) > 0 {
+		p := l.waiting[0]
+		if p.slot != none && now.Before(p.deadline) {
+			return
+		}
+		l.waiting[0] = nil
+		l.waiting = l.waiting[1:]
+		if p.slot != none {
 			p.conn.mu.Lock()
 			p.leave()
 			p.conn.mu.Unlock()
 			p.conn.end()
 		}
 	}
+	l.waiting = nil
 }
 
 // heed does what others have left for the loop to do. It reports whether the loop is to end.

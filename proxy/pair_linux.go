@@ -3,7 +3,6 @@ package proxy
 import (
 	"fmt"
 	"os"
-	"slices"
 	"syscall"
 	"time"
 
@@ -27,7 +26,7 @@ type pair struct {
 	loop     *loop
 	slot     int32
 	ends     [2]end
-	deadline time.Time // when to close whatever happens; zero: never
+	deadline time.Time // when to close whatever happens; zero: never. All are the same time after they were set
 }
 
 // An end is one side of a pair.
@@ -186,6 +185,7 @@ func (p *pair) forward(from, to *end, data []byte) {
 
 // keep holds on to bytes until the socket has room.
 func (e *end) keep(data []byte, since time.Duration) {
+	e.pair.conn.writing = e.pair.conn.writing || e.isClient()
 	e.held = buffers.Get().(*[bufferSize]byte)
 	e.unsent = e.held[:copy(e.held[:], data)]
 	e.since = since
@@ -205,6 +205,7 @@ func (p *pair) flush(e *end) {
 		p.fail(e, os.NewSyscallError("write", errno))
 	case e.isClient():
 		p.conn.follower.Stalled(now - e.since)
+		p.conn.active, p.conn.writing = now, false
 	default:
 		p.conn.follower.Passed(now)
 	}
@@ -273,9 +274,6 @@ func (p *pair) leave() {
 	l.pairs[p.slot] = nil
 	l.left = append(l.left, p.slot)
 	p.slot = none
-	if !p.deadline.IsZero() {
-		l.waiting = slices.DeleteFunc(l.waiting, func(q *pair) bool { return q == p })
-	}
 }
 
 // hungUp acts on hangUp.
@@ -306,7 +304,6 @@ func (p *pair) part() (over bool) {
 	}
 	c.parted = true
 	toClient, toServer := c.parting()
-	lingers := c.lingers() || len(toClient) > 0
 	if len(server.unsent) == 0 {
 		epoll.Write(server.fd, toServer)
 	}
@@ -315,5 +312,6 @@ func (p *pair) part() (over bool) {
 	server.broken, server.ended = true, true
 	p.closeWrite(server)
 	p.closeWrite(client)
-	return !lingers || p.isOver()
+	client.readable = true // what it has sent is heard out: to close with that unread would make the end a reset
+	return p.turn(client)
 }

@@ -42,7 +42,7 @@ type chunk struct {
 // upload passes on what the client sends.
 func (r portable) upload() {
 	err := r.passUploads()
-	if r.isStopped() {
+	if r.isParted() {
 		return
 	}
 	r.note(err, capture.EndClient)
@@ -68,7 +68,7 @@ func (r portable) download() {
 	for r.goesOn(err) {
 		err = r.pump(r.client, r.server, false)
 	}
-	if r.isStopped() {
+	if r.isParted() {
 		r.part(err == nil || errors.Is(err, errRead))
 		return
 	}
@@ -100,20 +100,20 @@ func (r portable) goesOn(err error) bool {
 	return true
 }
 
-func (r portable) isStopped() bool {
+func (r portable) isParted() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.stopped
+	return r.parted
 }
 
-// part ends a connection that we hang up on. whole says that the client has all of what came from the server.
+// part ends a connection that we hang up on. whole says that the client has all of what came from the server. It is heard out:
+// to close with bytes of its unread would make the end a reset, and cost it what it was told.
 func (r portable) part(whole bool) {
 	var toClient, toServer []byte
 	r.mu.Lock()
 	if whole {
 		toClient, toServer = r.parting()
 	}
-	lingers := r.lingers() || len(toClient) > 0
 	r.mu.Unlock()
 	if len(toServer) > 0 {
 		r.server.SetWriteDeadline(time.Now().Add(lastWords))
@@ -123,11 +123,9 @@ func (r portable) part(whole bool) {
 	if len(toClient) > 0 {
 		r.client.Write(toClient)
 	}
-	if lingers {
-		closeWrite(r.client)
-		r.client.SetReadDeadline(time.Now().Add(lastWords))
-		io.Copy(io.Discard, r.client)
-	}
+	closeWrite(r.client)
+	r.client.SetReadDeadline(time.Now().Add(lastWords))
+	io.Copy(io.Discard, r.client)
 	r.client.Close()
 }
 
@@ -175,7 +173,9 @@ func (c *conn) pass(to net.Conn, data []byte, fromClient bool) error {
 	}
 	if stalled := written - at; !fromClient && stalled > time.Millisecond {
 		c.follower.Stalled(stalled)
+		c.active = written
 	}
+	c.writing = c.writing && fromClient
 	return err
 }
 
@@ -191,6 +191,7 @@ func (c *conn) publish(data []byte, fromClient bool) (at time.Duration, ok bool)
 	c.look()
 	at = c.proxy.Clock.Now()
 	c.pending = chunk{data, at, fromClient}
+	c.writing = c.writing || !fromClient
 	return at, true
 }
 

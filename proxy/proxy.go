@@ -132,9 +132,9 @@ func (p *Proxy) Serve(ctx context.Context, listener net.Listener) error {
 	err := p.accept(ctx, listener)
 	p.drain()
 	p.wg.Wait()
-	p.loops.stop()
 	stopWatching()
 	<-watched
+	p.loops.stop()
 	return err
 }
 
@@ -159,6 +159,9 @@ func (p *Proxy) dialTimeout() time.Duration {
 func (p *Proxy) accept(ctx context.Context, listener net.Listener) error {
 	var pause time.Duration
 	limit := p.maxConnections()
+	if limit <= 0 {
+		return fmt.Errorf("%d file descriptors are too few: want %d and two for each connection; raise ulimit -n", descriptors(), spareDescriptors)
+	}
 	for {
 		client, err := listener.Accept()
 		switch {

@@ -74,7 +74,7 @@ func (c *conn) survey(now time.Duration) (horizon time.Duration) {
 // checkIdle hangs up if the session has done nothing for too long.
 func (c *conn) checkIdle(now time.Duration) {
 	limit := c.proxy.IdleTimeout
-	if limit != 0 && now-c.active >= limit && c.lost == "" && c.follower.Idle() {
+	if limit != 0 && now-c.active >= limit && c.relay != nil && !c.writing && c.idle() {
 		c.hangUp("idle for "+limit.String()+" (--idle-timeout)", false)
 	}
 }

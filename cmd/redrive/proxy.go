@@ -117,7 +117,7 @@ func runProxy(ctx context.Context, o *proxyOptions, s streams) (err error) {
 		return err
 	}
 	control := &recordingControl{
-		proxy: p, streams: s, onFull: onFull[o.limits.onFull], lanes: cmp.Or(o.limits.loops, runtime.NumCPU()),
+		proxy: p, streams: s, onFull: onFull[o.limits.onFull], lanes: cmp.Or(o.limits.loops, runtime.GOMAXPROCS(0)),
 		header: func(ctx context.Context) (capture.Header, error) {
 			return proxyHeader(ctx, o, p.Clock, listener.Addr(), backendNetwork, backendAddress)
 		},

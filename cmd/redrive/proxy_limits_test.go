@@ -36,7 +36,7 @@ func TestProxyLimits(t *testing.T) {
 	}
 	standard := limits{login: time.Minute, drain: 10 * time.Second, loginPacket: 1048576, statement: 67108864, memory: 268435456}
 	told := map[string]string{
-		"relay": "auto", "loops": "0", "max-connections": "0", "login-timeout": "1m0s", "idle-timeout": "0s", "drain-timeout": "10s",
+		"relay": "auto", "loops": "0", "pin": "true", "max-connections": "0", "login-timeout": "1m0s", "idle-timeout": "0s", "drain-timeout": "10s",
 		"max-login-packet": "1MiB", "max-statement": "64MiB", "memory-limit": "256MiB", "on-full": "shed",
 	}
 	for _, tt := range []struct {

@@ -158,7 +158,7 @@ func TestDrainWhileBlocked(t *testing.T) {
 	p.process.Signal(syscall.SIGTERM)
 	p.await(t, `relayed \d+ connections`)
 	if err := <-ended; err == nil {
-		t.Error("the client could do all its statements while the proxy drained")
+		t.Errorf("the client could do all its statements while the proxy drained:\n%s", p.text())
 	}
 	go io.Copy(io.Discard, reader)
 	if err := p.process.Wait(); err == nil && !strings.Contains(p.text(), " 0 shed") || killedBy(err) != 0 {
