@@ -45,7 +45,7 @@ func TestPasswordsByRSA(t *testing.T) {
 		for _, clientSecure := range []bool{false, true} {
 			for _, serverSecure := range []bool{false, true} {
 				t.Run(fmt.Sprintf("%s, TLS of client %t, of server %t", plugin, clientSecure, serverSecure), func(t *testing.T) {
-					var log lockedBuffer
+					var log mysqltest.Printed
 					set := []func(*proxy.Proxy){logInto(&log)}
 					a := account{user: "u", password: password, schema: "app"}
 					if clientSecure {
@@ -95,7 +95,7 @@ func checkLogin(t *testing.T, a account, addr string) {
 }
 
 // checkNoSecret looks for a password where it must not be.
-func checkNoSecret(t *testing.T, p *running, log *lockedBuffer, password string) {
+func checkNoSecret(t *testing.T, p *running, log *mysqltest.Printed, password string) {
 	t.Helper()
 	for _, rec := range p.records(t) {
 		if text := fmt.Sprintf("%q", fmt.Sprintf("%+v", rec)); bytes.Contains([]byte(text), []byte(password)) {

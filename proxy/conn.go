@@ -15,7 +15,8 @@ import (
 	"redrive/internal/wire"
 )
 
-// lastWords is how long the server is listened to after it stopped reading: why it did is often still on its way.
+// lastWords is what a side gets yet when the end has begun: a server that stopped reading, to say why, and a client, to take
+// what it was told.
 const lastWords = time.Second
 
 // A conn is one client with its connection to the backend.
@@ -119,13 +120,10 @@ func (c *conn) closeBoth() {
 	c.server.Close()
 }
 
-// giveUp ends a login that failed. The client is heard out: to close with bytes of its unread could cost it our answer.
+// giveUp ends a login that failed.
 func (c *conn) giveUp() {
 	c.server.Close()
-	closeWrite(c.client)
-	c.client.SetReadDeadline(time.Now().Add(lastWords))
-	io.Copy(io.Discard, c.client)
-	c.client.Close()
+	hearOut(c.client)
 }
 
 // dial connects to the backend, and tells it whose connection this is if it wants to know.
@@ -134,6 +132,9 @@ func (c *conn) dial() (net.Conn, error) {
 	defer cancel()
 	c.mu.Lock()
 	c.undial = cancel
+	if c.stopped { // before there was anything to end
+		cancel()
+	}
 	c.mu.Unlock()
 	server, err := c.proxy.Dial(ctx)
 	if err != nil || c.proxy.BackendProxyProtocol == 0 {
@@ -169,6 +170,15 @@ func closeSocket(conn net.Conn) {
 		conn = secured.NetConn()
 	}
 	conn.Close()
+}
+
+// hearOut closes a client's connection once it has ended its side, or lastWords are over: to close with bytes of its unread
+// would make the end a reset, and cost it what it was told.
+func hearOut(client net.Conn) {
+	defer client.Close()
+	closeWrite(client)
+	client.SetReadDeadline(time.Now().Add(lastWords))
+	io.Copy(io.Discard, client)
 }
 
 func closeWrite(conn net.Conn) {

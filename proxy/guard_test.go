@@ -31,7 +31,7 @@ func TestUserChangeIsNotSentInClear(t *testing.T) {
 		commands = append(commands, packet...)
 	}
 	for _, piece := range []int{len(commands), 1, 4, 11} {
-		var log lockedBuffer
+		var log mysqltest.Printed
 		p := start(t, peer.Addr, clientTLS(certificate), logInto(&log))
 		secured := securedLogin(t, p.addr, certificate, offer)
 		for rest := commands; len(rest) > 0; rest = rest[min(piece, len(rest)):] {
@@ -61,7 +61,7 @@ func TestUserChangePipelined(t *testing.T) {
 		more, _ := c.Next()
 		behind <- more
 	})
-	var log lockedBuffer
+	var log mysqltest.Printed
 	p := start(t, peer.Addr, clientTLS(certificate), logInto(&log))
 	secured := securedLogin(t, p.addr, certificate, offer)
 	commands, _ := wire.AppendPacket(nil, 0, []byte{wire.ComPing})

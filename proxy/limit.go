@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"fmt"
-	"io"
 	"net"
 	"time"
 
@@ -48,7 +47,7 @@ func (p *Proxy) turnAway(client net.Conn, limit int) {
 		p.Logger.Warn("client turned away", "client", client.RemoteAddr(), "connections", limit, "more_of_late", more)
 	}
 	packet, _ := wire.AppendPacket(nil, 0, wire.AppendError(nil, &wire.Error{Errno: 1040, Message: message}))
-	client.SetDeadline(time.Now().Add(lastWords))
+	client.SetWriteDeadline(time.Now().Add(lastWords))
 	client.Write(packet)
 	select {
 	case p.leaving <- struct{}{}:
@@ -59,12 +58,4 @@ func (p *Proxy) turnAway(client net.Conn, limit int) {
 	default: // a flood of them
 		client.Close()
 	}
-}
-
-// hearOut closes a connection when its client has, or its deadline is over: to close with bytes of it unread could cost it
-// what it was told.
-func hearOut(client net.Conn) {
-	defer client.Close()
-	closeWrite(client)
-	io.Copy(io.Discard, client)
 }

@@ -69,7 +69,7 @@ func TestStalledLogins(t *testing.T) {
 		{name: "within TLS", do: sends(append(wishForTLS(), "\x16\x03\x01\x02\x00\x01"...))},
 	} {
 		t.Run(w.name, func(t *testing.T) {
-			var log lockedBuffer
+			var log mysqltest.Printed
 			p := start(t, peer.Addr, clientTLS(certificate), loginTimeout(patience), logInto(&log))
 			conn, err := net.Dial("tcp", p.addr)
 			if err != nil {
@@ -284,7 +284,7 @@ func TestFloodsAreNotLogged(t *testing.T) {
 		{"garbage", peer.Addr, waits([]byte("GET / HTTP/1.1\r\n\r\n")), func(t proxy.Totals) uint64 { return t.Rejected }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			var log lockedBuffer
+			var log mysqltest.Printed
 			p := start(t, tt.backend, loginTimeout(patience), logInto(&log))
 			began := time.Now()
 			var all sync.WaitGroup

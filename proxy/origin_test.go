@@ -153,7 +153,7 @@ func TestHeadersRefused(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			var log lockedBuffer
+			var log mysqltest.Printed
 			p := start(t, peer.Addr, tt.set, logInto(&log))
 			conn, err := net.Dial("tcp", p.addr)
 			if err != nil {

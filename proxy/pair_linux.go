@@ -296,11 +296,11 @@ func (p *pair) hungUp() {
 func (p *pair) part() (over bool) {
 	c := p.conn
 	if !c.stopped || c.parted || !c.mayPart() {
-		return p.isOver()
+		return false
 	}
 	client, server := &p.ends[clientEnd], &p.ends[serverEnd]
 	if len(client.unsent) > 0 || client.broken {
-		return c.insisted || p.isOver() // else when it has all of its answer
+		return c.insisted // else when it has all of its answer
 	}
 	c.parted = true
 	toClient, toServer := c.parting()

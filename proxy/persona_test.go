@@ -32,7 +32,7 @@ func TestPersonas(t *testing.T) {
 				continue // it has none
 			}
 			t.Run(persona.Name+", "+legs.name, func(t *testing.T) {
-				var log lockedBuffer
+				var log mysqltest.Printed
 				set := []func(*proxy.Proxy){logInto(&log)}
 				a := account{user: persona.User, password: personaPassword}
 				if legs.client {

@@ -106,8 +106,7 @@ func (r portable) isParted() bool {
 	return r.parted
 }
 
-// part ends a connection that we hang up on. whole says that the client has all of what came from the server. It is heard out:
-// to close with bytes of its unread would make the end a reset, and cost it what it was told.
+// part ends a connection that we hang up on. whole says that the client has all of what came from the server.
 func (r portable) part(whole bool) {
 	var toClient, toServer []byte
 	r.mu.Lock()
@@ -123,10 +122,7 @@ func (r portable) part(whole bool) {
 	if len(toClient) > 0 {
 		r.client.Write(toClient)
 	}
-	closeWrite(r.client)
-	r.client.SetReadDeadline(time.Now().Add(lastWords))
-	io.Copy(io.Discard, r.client)
-	r.client.Close()
+	hearOut(r.client)
 }
 
 // errRead marks the errors of pump that are the reading side's.

@@ -10,7 +10,6 @@ import (
 	"net"
 	"os/exec"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -49,6 +48,31 @@ func (a account) connect(t *testing.T, addr string) *sql.DB {
 	return db
 }
 
+// isSecure logs in and reports whether the server sees TLS. client_ed25519 is done by our own client: go-sql-driver cuts the
+// nonce short where it ends in a zero byte, one login in 256, and fails with "malformed packet".
+func (a account) isSecure(t *testing.T, addr string) (secure bool, err error) {
+	t.Helper()
+	if a.user != "signer" {
+		var name, cipher string
+		err := a.connect(t, addr).QueryRow("SHOW STATUS LIKE 'Ssl_cipher'").Scan(&name, &cipher)
+		return cipher != "", err
+	}
+	config := client.Config{Address: addr, User: a.user, Password: a.password, TLS: a.tls}
+	if a.tls != nil {
+		config.TLSMode = client.TLSRequired
+	}
+	conn, err := client.Dial(t.Context(), config)
+	if err != nil {
+		return false, err
+	}
+	defer conn.Close()
+	reply, _, err := conn.Query("SHOW STATUS WHERE Variable_name = 'Ssl_cipher' AND Value <> ''")
+	if err != nil {
+		return false, err
+	}
+	return reply.Outcome.Rows == 1, nil
+}
+
 // backendTLS verifies a backend as the command does.
 func backendTLS(certificate *mysqltest.Certificate, address string) func(*proxy.Proxy) {
 	return func(p *proxy.Proxy) {
@@ -65,25 +89,8 @@ func optional(p *proxy.Proxy)    { p.BackendTLSOptional = true }
 func passThrough(p *proxy.Proxy) { p.PassThrough = true }
 
 // logInto collects what a proxy logs.
-func logInto(log *lockedBuffer) func(*proxy.Proxy) {
+func logInto(log *mysqltest.Printed) func(*proxy.Proxy) {
 	return func(p *proxy.Proxy) { p.Logger = slog.New(slog.NewTextHandler(log, nil)) }
-}
-
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(b)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }
 
 // Either side's connection may be encrypted or not: clients log in, statements pass and are recorded, and both sides are
@@ -131,8 +138,7 @@ func TestTLS(t *testing.T) {
 				{user: "nobody"},
 			} {
 				a.tls = tt.tls
-				var name, cipher string
-				err := a.connect(t, p.addr).QueryRow("SHOW STATUS LIKE 'Ssl_cipher'").Scan(&name, &cipher)
+				secure, err := a.isSecure(t, p.addr)
 				if a.user == "careful" && tt.careless {
 					var refused *mysql.MySQLError
 					if !errors.As(err, &refused) || refused.Number != 1045 {
@@ -143,8 +149,8 @@ func TestTLS(t *testing.T) {
 				if err != nil {
 					t.Errorf("%s: %v", a.user, err)
 				}
-				if secure := cipher != ""; secure != tt.secure {
-					t.Errorf("%s: cipher %q at the server, want one: %t", a.user, cipher, tt.secure)
+				if secure != tt.secure {
+					t.Errorf("%s: a cipher at the server: %t, want %t", a.user, secure, tt.secure)
 				}
 			}
 			wrong := account{user: mysqltest.User, password: "wrong", tls: tt.tls}
@@ -361,7 +367,7 @@ func TestTLSNotOffered(t *testing.T) {
 func TestLoginsBrokenOff(t *testing.T) {
 	certificate := mysqltest.NewCertificate(t)
 	server := mysqltest.Shared(t)
-	var log lockedBuffer
+	var log mysqltest.Printed
 	p := start(t, server.Addr, clientTLS(certificate), logInto(&log))
 	sslRequest, _ := wire.AppendPacket(nil, 1, (&wire.HandshakeResponse{Capabilities: wire.Protocol41 | wire.SSL}).AppendSSLRequest(nil))
 	half, _ := wire.AppendPacket(nil, 1, (&wire.HandshakeResponse{Capabilities: wire.Protocol41, User: "u"}).Append(nil))

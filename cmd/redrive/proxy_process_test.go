@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"database/sql"
 	"errors"
 	"net"
@@ -11,7 +10,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -27,29 +25,17 @@ type proxyProcess struct {
 	addr    string
 	process *mysqltest.Process
 
-	mu      sync.Mutex
-	printed bytes.Buffer
+	printed mysqltest.Printed
 }
 
-// Write takes what the process prints.
-func (p *proxyProcess) Write(text []byte) (int, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.printed.Write(text)
-}
-
-func (p *proxyProcess) text() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.printed.String()
-}
+func (p *proxyProcess) text() string { return p.printed.String() }
 
 // startProxy starts a proxy on a free port, and waits until it listens.
 func startProxy(t *testing.T, backend string, args ...string) *proxyProcess {
 	t.Helper()
 	p := &proxyProcess{}
 	cmd := exec.Command("redrive", append([]string{"proxy", "--listen", "127.0.0.1:0", "--backend", backend}, args...)...)
-	cmd.Stderr = p
+	cmd.Stderr = &p.printed
 	var err error
 	if p.process, err = mysqltest.Spawn(cmd); err != nil {
 		t.Fatal(err)

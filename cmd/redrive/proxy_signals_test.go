@@ -87,18 +87,25 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// Whoever reads our file may have stopped: then closing it takes for ever, and a third signal kills.
-func TestThirdSignal(t *testing.T) {
-	server := mysqltest.Shared(t)
-	fifo := filepath.Join(t.TempDir(), "fifo")
-	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+// heldFIFO is a pipe to record into that is open, and that nobody reads from until the test does.
+func heldFIFO(t *testing.T) (path string, reader *os.File) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "fifo")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	reader, err := os.OpenFile(fifo, os.O_RDWR, 0)
+	reader, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer reader.Close()
+	t.Cleanup(func() { reader.Close() })
+	return path, reader
+}
+
+// Whoever reads our file may have stopped: then closing it takes for ever, and a third signal kills.
+func TestThirdSignal(t *testing.T) {
+	server := mysqltest.Shared(t)
+	fifo, _ := heldFIFO(t)
 	p := startProxy(t, server.Addr, "--out", fifo, "--drain-timeout", "1h")
 	db := connect(t, p.addr, nil)
 	if _, err := db.Exec("DO LENGTH('" + incompressible(300_000) + "')"); err != nil {
@@ -122,15 +129,7 @@ func TestThirdSignal(t *testing.T) {
 // With --on-full block clients wait for the file, but no drain does: when its time is over what finds no room is shed.
 func TestDrainWhileBlocked(t *testing.T) {
 	server := mysqltest.Shared(t)
-	fifo := filepath.Join(t.TempDir(), "fifo")
-	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	reader, err := os.OpenFile(fifo, os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer reader.Close()
+	fifo, reader := heldFIFO(t)
 	control := filepath.Join(t.TempDir(), "control.sock")
 	p := startProxy(t, server.Addr, "--out", fifo, "--control", control, "--on-full", "block", "--memory-limit", "1MiB", "--drain-timeout", "1s")
 	db := connect(t, p.addr, nil)

@@ -145,7 +145,7 @@ func (c *PeerConn) serve(p *Persona, caps wire.Capabilities) {
 		switch {
 		case !alive || len(command) == 0 || command[0] == wire.ComQuit:
 			return
-		case bytes.IndexByte(p.Lacks, command[0]) >= 0:
+		case bytes.IndexByte(p.Lacks, command[0]) >= 0: // in Vitess's own words
 			c.SendPacket(wire.AppendError(nil, &wire.Error{Errno: 1047, SQLState: "08S01", Message: "command handling not implemented yet"}))
 		default:
 			c.answer(p, caps, command)
